@@ -1,0 +1,1 @@
+//! Private PostgreSQL servers for tests and the demo.
