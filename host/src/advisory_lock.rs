@@ -1,0 +1,1 @@
+//! The advisory-lock toolkit.

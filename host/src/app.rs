@@ -1,0 +1,1 @@
+//! Builds every component, wires handles, runs, drains.

@@ -1,0 +1,1 @@
+//! The configuration file: load, layers, validation, schema.

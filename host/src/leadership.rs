@@ -1,0 +1,1 @@
+//! Who may project: the lock, the term and the lease.

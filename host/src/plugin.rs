@@ -1,0 +1,1 @@
+//! Plugin files: folder, digest, encoding, compiled cache.

@@ -1,0 +1,1 @@
+//! Rows and checkpoints in the read-model database.
