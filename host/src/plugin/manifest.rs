@@ -1,0 +1,140 @@
+//! What a plugin says of itself, checked: its name, the events it wants, the tables it owns.
+
+use serde::{Deserialize, Serialize};
+
+use crate::database::identifier::Identifier;
+use crate::event_store::event::Subscription;
+
+/// The type of a column, as PostgreSQL names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ColumnType {
+    /// `text`
+    #[serde(rename = "text")]
+    Text,
+    /// `bigint`
+    #[serde(rename = "bigint")]
+    BigInt,
+    /// `double precision`
+    #[serde(rename = "double precision")]
+    Double,
+    /// `boolean`
+    #[serde(rename = "boolean")]
+    Boolean,
+    /// `numeric`
+    #[serde(rename = "numeric")]
+    Numeric,
+    /// `timestamptz`
+    #[serde(rename = "timestamptz")]
+    Timestamptz,
+    /// `date`
+    #[serde(rename = "date")]
+    Date,
+    /// `uuid`
+    #[serde(rename = "uuid")]
+    Uuid,
+    /// `jsonb`
+    #[serde(rename = "jsonb")]
+    Jsonb,
+    /// `bytea`
+    #[serde(rename = "bytea")]
+    Bytea,
+    /// `text[]`
+    #[serde(rename = "text[]")]
+    TextArray,
+}
+
+impl ColumnType {
+    /// All of them, for messages and conversions.
+    pub const ALL: [Self; 11] = [
+        Self::Text,
+        Self::BigInt,
+        Self::Double,
+        Self::Boolean,
+        Self::Numeric,
+        Self::Timestamptz,
+        Self::Date,
+        Self::Uuid,
+        Self::Jsonb,
+        Self::Bytea,
+        Self::TextArray,
+    ];
+
+    /// The name in SQL and in the plugin contract.
+    #[must_use]
+    pub const fn sql(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::BigInt => "bigint",
+            Self::Double => "double precision",
+            Self::Boolean => "boolean",
+            Self::Numeric => "numeric",
+            Self::Timestamptz => "timestamptz",
+            Self::Date => "date",
+            Self::Uuid => "uuid",
+            Self::Jsonb => "jsonb",
+            Self::Bytea => "bytea",
+            Self::TextArray => "text[]",
+        }
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn from_sql(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ty| ty.sql() == name)
+    }
+
+    /// Whether `add` may change such a column.
+    #[must_use]
+    pub const fn is_numeric(self) -> bool {
+        matches!(self, Self::BigInt | Self::Double | Self::Numeric)
+    }
+}
+
+/// A column of a plugin's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: Identifier,
+    /// Its type.
+    pub column_type: ColumnType,
+    /// Whether null may stand in it; never true for a part of the primary key.
+    pub nullable: bool,
+    /// Text form of the default.
+    pub default: Option<String>,
+}
+
+/// A table that a plugin owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name, the same in the generation's schema and in the readers' schema.
+    pub name: Identifier,
+    /// Its columns, in declared order.
+    pub columns: Vec<Column>,
+    /// Indexes into `columns`, in key order; never empty.
+    pub primary_key: Vec<usize>,
+    /// Indexes beside the primary key, as indexes into `columns`; not unique.
+    pub indexes: Vec<Vec<usize>>,
+}
+
+impl Table {
+    /// The place of a column.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name.as_str() == name)
+    }
+}
+
+/// Everything that a plugin says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The projection's name.
+    pub name: String,
+    /// The plugin's own version.
+    pub version: String,
+    /// The events that it wants.
+    pub subscription: Subscription,
+    /// Whether it looks rows up.
+    pub reads: bool,
+    /// The tables that it owns.
+    pub tables: Vec<Table>,
+}
