@@ -7,6 +7,7 @@ use crate::plugin::manifest::ColumnType;
 
 use super::super::bind::wire;
 use super::super::check::TableShape;
+use super::super::lookup::Source;
 
 /// How a column is changed by an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,31 +103,25 @@ pub(super) fn present(schema: &Identifier, shape: &TableShape) -> String {
     )
 }
 
-/// The rows of these keys, each with the place of its key.
-pub(in super::super) fn select(schema: &Identifier, shape: &TableShape) -> String {
+/// The rows of these keys: the key's place, the checkpoint, whether there is a row, and its columns.
+pub(in super::super) fn select(source: &Source, shape: &TableShape) -> String {
     let mut unnest = Unnest::default();
     unnest.keys(shape);
-    let columns: Vec<_> = shape
-        .table
-        .columns
-        .iter()
-        .map(|column| {
-            let as_text = matches!(
-                column.column_type,
-                ColumnType::Numeric | ColumnType::Date | ColumnType::Jsonb
-            );
-            format!(
-                "t.{}{}",
-                column.name.quoted(),
-                if as_text { "::text" } else { "" }
-            )
-        })
-        .collect();
-    let columns = columns.join(", ");
+    let columns = shape.table.columns.iter().map(|column| {
+        let as_text = matches!(column.column_type, ColumnType::Numeric | ColumnType::Date | ColumnType::Jsonb);
+        format!("t.{}{}", column.name.quoted(), if as_text { "::text" } else { "" })
+    });
+    let columns: Vec<_> = columns.collect();
     format!(
-        "SELECT u.ord, {columns} FROM {} JOIN {} t ON {}",
+        "SELECT u.ord, (SELECT position FROM {}.checkpoints WHERE projection = ${} AND generation = ${}), \
+         t.{} IS NOT NULL, {} FROM {} LEFT JOIN {} t ON {}",
+        source.control.quoted(),
+        unnest.parameters + 1,
+        unnest.parameters + 2,
+        quoted(shape, shape.table.primary_key[0]),
+        columns.join(", "),
         unnest.from(true),
-        table(schema, shape),
+        table(&source.schema, shape),
         on_key(shape)
     )
 }
