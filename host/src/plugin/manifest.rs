@@ -120,7 +120,9 @@ impl Table {
     /// The place of a column.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name.as_str() == name)
+        self.columns
+            .iter()
+            .position(|column| column.name.as_str() == name)
     }
 }
 
