@@ -89,7 +89,8 @@ impl Refusal {
             code: Code(402),
             exit: None,
             message: format!(
-                "the {database} database {what}; its locks are invisible to the primary, so no replica leads through it"
+                "the {database} database {what}; its locks are invisible to the primary, so no replica leads \
+                 through it; give the address of the primary, or set [leader] database = \"read_model\""
             ),
         }
     }
