@@ -9,12 +9,16 @@ CREATE TABLE {control}.leadership (
     host         text NOT NULL,
     backend_pid  integer NOT NULL,
     lock_key     text NOT NULL,
+    lock_database text NOT NULL,
     since        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     released_at  timestamptz
 );
 COMMENT ON TABLE {control}.leadership IS 'One row a group: the newest term. A leader writes only while its term and term_id stand here.';
 COMMENT ON COLUMN {control}.leadership.term_id IS 'Random for each term: after a failover that lost a claim, the number alone could be issued twice.';
 COMMENT ON COLUMN {control}.leadership.backend_pid IS 'Session that holds the lock, in the database of [leader] database.';
+COMMENT ON COLUMN {control}.leadership.lock_database IS 'System identifier and name of the lock database: advisory locks are per database.';
+COMMENT ON COLUMN {control}.leadership.seen_at IS 'Last sign of life of the leader, about every 15 s.';
 
 CREATE TABLE {control}.generations (
     projection      text NOT NULL,

@@ -1,0 +1,51 @@
+//! Finds out what stands between us and the server, before a lock is trusted.
+//!
+//! Promises: tells a transaction-mode pooler from a direct connection or a session-mode pooler. Must never:
+//! leave a transaction open behind a pooler.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, Row as _};
+
+use crate::database::error::Error;
+use crate::database::session::{Database, Purpose, bounded};
+
+/// Whether statements of one client may meet different servers: then session locks mean nothing.
+///
+/// A second connection keeps a transaction open, which pins a pooled server to it. If it met our server, or
+/// if we meet another one now, servers are handed out by the transaction. (Asking one connection twice shows
+/// nothing: a pooler hands out the server that was used last.)
+///
+/// # Errors
+/// When a database call fails; `connection` is in doubt then.
+pub async fn is_transaction_pooled(
+    connection: &mut PgConnection,
+    database: &Database,
+    limit: Duration,
+) -> Result<bool, Error> {
+    let name = database.name;
+    let before = backend_pid(connection, name, limit).await?;
+    let mut other = database.connect(&Purpose::Admin).await?;
+    bounded(name, limit, sqlx::raw_sql("BEGIN").execute(&mut other)).await?;
+    let pinned = backend_pid(&mut other, name, limit).await?;
+    let after = backend_pid(connection, name, limit).await?;
+    bounded(name, limit, sqlx::raw_sql("ROLLBACK").execute(&mut other)).await?;
+    let _closed = tokio::time::timeout(limit, other.close()).await;
+    Ok(before == pinned || before != after)
+}
+
+/// The simple protocol on purpose: prepared statements may be refused behind the poolers that are looked for.
+async fn backend_pid(
+    connection: &mut PgConnection,
+    name: &'static str,
+    limit: Duration,
+) -> Result<i32, Error> {
+    let row = bounded(
+        name,
+        limit,
+        sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection),
+    )
+    .await?;
+    Ok(row.try_get(0)?)
+}

@@ -1,0 +1,67 @@
+//! Points a connection URL at another database of the same server.
+
+/// The same server and settings, another database. `None` if this is no such URL.
+pub(crate) fn with_database(server: &str, database: &str) -> Option<String> {
+    let (scheme, rest) = server.split_once("://")?;
+    if !matches!(scheme, "postgres" | "postgresql") {
+        return None;
+    }
+    let (rest, settings) = match rest.split_once('?') {
+        Some((rest, settings)) => (rest, format!("?{settings}")),
+        None => (rest, String::new()),
+    };
+    let host = rest.split('/').next().unwrap_or(rest);
+    Some(format!(
+        "{scheme}://{host}/{}{settings}",
+        percent_encoded(database)
+    ))
+}
+
+/// Keeps what may stand in a URL's path as it is.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_database_changes() {
+        let check = |server: &str, expected: Option<&str>| {
+            assert_eq!(
+                with_database(server, "test_1").as_deref(),
+                expected,
+                "{server}"
+            );
+        };
+        check(
+            "postgresql://postgres@127.0.0.1:5432/postgres",
+            Some("postgresql://postgres@127.0.0.1:5432/test_1"),
+        );
+        check("postgres://a:b@h", Some("postgres://a:b@h/test_1"));
+        check(
+            "postgres://a@h/?sslmode=disable",
+            Some("postgres://a@h/test_1?sslmode=disable"),
+        );
+        check("host=127.0.0.1 port=5432", None);
+        check("mysql://h/d", None);
+    }
+
+    #[test]
+    fn an_odd_name_is_encoded() {
+        assert_eq!(
+            with_database("postgres://h/x", "a b/ü"),
+            Some("postgres://h/a%20b%2F%C3%BC".into())
+        );
+    }
+}
