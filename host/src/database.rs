@@ -6,5 +6,6 @@
 pub mod connections;
 pub mod error;
 pub mod identifier;
+pub mod micros;
 pub mod session;
 pub mod template;

@@ -53,7 +53,11 @@ pub enum StartFrom {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts_max: 10, initial: Duration::from_millis(100), max: Duration::from_secs(30) }
+        Self {
+            attempts_max: 10,
+            initial: Duration::from_millis(100),
+            max: Duration::from_secs(30),
+        }
     }
 }
 
