@@ -81,9 +81,12 @@ pub(super) fn check(reading: &mut Reading<'_>, root: &DeTable<'_>) {
         let mut found = Vec::new();
         collect(root, later.key, &mut found);
         for (value, span) in found {
-            if later.refused.covers(value) {
-                let message = format!("`{}` {} is not available yet", later.key, shown(value));
-                let place = reading.place(&span);
+            let place = reading.place(&span);
+            // A value that was not even understood is reported as that.
+            let understood = reading.faults.iter().all(|fault| fault.place != place);
+            if understood && later.refused.covers(value) {
+                let message = format!("`{}` {}", later.key, shown(value));
+                let message = format!("{} is not available yet", message.trim_end());
                 reading
                     .faults
                     .push(Fault::new(NOT_YET, place, message).hint(later.instead));
@@ -134,6 +137,4 @@ fn shown(value: &DeValue<'_>) -> String {
         DeValue::Array(_) => "with anything in it".to_owned(),
         _ => String::new(),
     }
-    .trim()
-    .to_owned()
 }

@@ -154,7 +154,7 @@ fn kind(schema: &Value) -> String {
 }
 
 /// A JSON value as the file would have it.
-pub(super) fn toml_text(value: &Value) -> String {
+pub(crate) fn toml_text(value: &Value) -> String {
     match value {
         Value::Object(entries) if entries.is_empty() => "{}".to_owned(),
         Value::Object(entries) => {

@@ -319,15 +319,16 @@ pub(super) use choice;
 
 /// The problem of a word that is not in the list.
 pub(super) fn not_among(words: &[&str], value: &DeValue<'_>) -> Problem {
-    let list = words
-        .iter()
-        .map(|word| format!("\"{word}\""))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    unlike(&format!("one of {}", quoted.join(", ")), words, value)
+}
+
+/// The problem of a value that is none of the expected ones, some of which are words.
+pub(super) fn unlike(expected: &str, words: &[&str], value: &DeValue<'_>) -> Problem {
     match value.as_str() {
-        None => Problem::kind(&format!("one of {list}"), value),
+        None => Problem::kind(expected, value),
         Some(text) => {
-            let problem = Problem::new(MALFORMED, format!("is {text:?}, but must be one of {list}"));
+            let problem = Problem::new(MALFORMED, format!("is {text:?}, but must be {expected}"));
             match closest(text, words.iter().copied()) {
                 Some(word) => problem.hint(format!("did you mean \"{word}\"?")),
                 None => problem,

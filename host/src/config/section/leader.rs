@@ -91,11 +91,11 @@ pub enum LeaderKey {
 impl LeaderKey {
     /// The key that a short text stands for: its bytes big-endian, zeros on the left.
     ///
-    /// None when it is empty, longer than 8 bytes, or not printable ASCII.
+    /// None when it is empty, longer than 8 bytes, or has a space or anything else beside printable ASCII.
     #[must_use]
     pub fn of_text(text: &str) -> Option<Self> {
         let fits = (1..=8).contains(&text.len());
-        let printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        let printable = text.bytes().all(|byte| byte.is_ascii_graphic());
         (fits && printable).then(|| {
             Self::Single(
                 text.bytes()

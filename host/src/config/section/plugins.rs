@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 use super::host::not_empty;
 use crate::config::reading::Table;
-use crate::config::value::{self, DurationText, Problem, SizeText, Value, choice, day, not_among, within};
+use crate::config::value::{self, DurationText, Problem, SizeText, Value, choice, day, unlike, within};
 
 /// Where components are found, and what they may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -101,7 +101,7 @@ impl Value for Watch {
             DeValue::Boolean(false) => Ok(Self::Off),
             DeValue::Boolean(true) => Ok(Self::On),
             DeValue::String(text) if text == "poll" => Ok(Self::Poll),
-            other => Err(not_among(&["poll"], other).hint("write false, true or \"poll\"")),
+            other => Err(unlike("false, true or \"poll\"", &["poll"], other)),
         }
     }
 }

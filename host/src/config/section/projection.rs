@@ -12,7 +12,7 @@ use super::host::not_empty;
 use super::plugins::Limits;
 use crate::config::fault::{BAD_NAME, MALFORMED, OUT_OF_RANGE};
 use crate::config::reading::Table;
-use crate::config::value::{self, DurationText, Problem, Value, choice, day, not_among, within};
+use crate::config::value::{self, DurationText, Problem, Value, choice, day, unlike, within};
 use crate::event_store::event::Position;
 
 /// Longest name of a projection, in bytes: `<name>_g<n>` has to be a schema name.
@@ -146,8 +146,11 @@ impl Value for StartFrom {
                     format!("is {below}, but positions begin at 0"),
                 )),
             },
-            other => Err(not_among(&["beginning", "now"], other)
-                .hint("write \"beginning\", \"now\" or a position such as 1200")),
+            other => Err(unlike(
+                "\"beginning\", \"now\" or a position such as 1200",
+                &["beginning", "now"],
+                other,
+            )),
         }
     }
 }
