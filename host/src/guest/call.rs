@@ -93,16 +93,14 @@ impl Guest {
         &self,
         config_json: &str,
         events: &[Event],
-        lookups: &mut Box<dyn Lookups>,
+        lookups: Box<dyn Lookups>,
         limits: &Limits,
     ) -> Result<Output, CallError> {
-        let owned = std::mem::replace(lookups, Box::new(NoLookups));
-        let mut store = self.store(owned, limits)?;
+        let mut store = self.store(lookups, limits)?;
         let result = self.run(&mut store, config_json, events, limits);
         let fuel_left = store.get_fuel().unwrap_or(0);
         let mut state = store.into_data();
         let log_lines_dropped = state.log.finish();
-        *lookups = state.lookups;
         Ok(Output {
             writes: result?,
             fuel: limits.fuel_max.saturating_sub(fuel_left),
