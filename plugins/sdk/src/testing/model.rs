@@ -1,0 +1,210 @@
+//! Tables in memory that take writes one by one, as the contract means them, and answer lookups.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::check::fits;
+use crate::bindings::projector::projection::read_model::LookupError;
+use crate::bindings::projector::projection::types::{Cell, Change, Event, RowKey, Write};
+use crate::canonical::canonical;
+use crate::change::apply;
+use crate::key::Key;
+use crate::row::Row;
+use crate::rows::ReadModel;
+use crate::schema::{Schema, TableSchema};
+use crate::value::Value;
+
+/// Fewer than the SDK asks for at once, so that its splitting is always at work.
+const LOOKUP_KEYS_MAX: usize = 300;
+
+/// A write that its table refuses.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// Index of its event in the batch.
+    pub(super) event: usize,
+    pub(super) message: String,
+}
+
+/// The projection's tables and their rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tables {
+    tables: Vec<(Rc<TableSchema>, BTreeMap<Vec<u8>, Row>)>,
+}
+
+impl Tables {
+    /// The rows of a table in the order of its primary key; none when there is no such table.
+    pub fn rows(&self, table: &str) -> impl Iterator<Item = &Row> {
+        let named = self.tables.iter().find(|(schema, _)| schema.name == table);
+        named.into_iter().flat_map(|(_, rows)| rows.values())
+    }
+
+    /// The same as JSON objects.
+    #[must_use]
+    pub fn json(&self, table: &str) -> Vec<String> {
+        self.rows(table).map(|row| row.to_json(|_| true)).collect()
+    }
+
+    /// The row that this key names.
+    #[must_use]
+    pub fn row(&self, key: &Key) -> Option<&Row> {
+        let (schema, rows) = self
+            .tables
+            .iter()
+            .find(|(schema, _)| schema.name == key.table())?;
+        rows.get(&sortable(&schema.key_values(&key.0.key, 0)?))
+    }
+
+    /// Whether the projection has this table.
+    #[must_use]
+    pub fn has(&self, table: &str) -> bool {
+        self.tables.iter().any(|(schema, _)| schema.name == table)
+    }
+
+    pub(super) fn new(schema: &Schema) -> Self {
+        let empty = |schema: &Rc<TableSchema>| (Rc::clone(schema), BTreeMap::new());
+        Self {
+            tables: schema.tables.iter().map(empty).collect(),
+        }
+    }
+
+    /// The tables after these writes.
+    pub(super) fn after(&self, writes: &[Write], events: &[Event]) -> Result<Self, Refused> {
+        let mut after = self.clone();
+        for write in writes {
+            let event = write.event as usize;
+            after
+                .write(write, events[event].position)
+                .map_err(|message| Refused {
+                    event,
+                    message: format!("table `{}`: {message}", write.target.table),
+                })?;
+        }
+        Ok(after)
+    }
+
+    fn write(&mut self, write: &Write, position: u64) -> Result<(), String> {
+        let Write { target, change, .. } = write;
+        let (schema, rows) = self
+            .tables
+            .iter_mut()
+            .find(|(schema, _)| schema.name == target.table)
+            .ok_or("no such table")?;
+        check_cells(schema, change, position)?;
+        if matches!(change, Change::RemoveWhere(_)) {
+            if !target.key.is_empty() {
+                return Err("`remove-where` takes no key".to_owned());
+            }
+            rows.retain(|_, row| {
+                let mut kept = Some(row.clone());
+                apply(schema, &[], change, position, &mut kept);
+                kept.is_some()
+            });
+            return Ok(());
+        }
+        let place = sortable(&key(schema, &target.key, position)?);
+        let mut row = rows.remove(&place);
+        apply(schema, &target.key, change, position, &mut row);
+        if let Some(row) = row {
+            for (column, value) in schema.columns.iter().zip(&row.values) {
+                fits(column, value)
+                    .map_err(|reason| format!("column `{}`: {reason}", column.name))?;
+            }
+            rows.insert(place, row);
+        }
+        Ok(())
+    }
+}
+
+impl ReadModel for Tables {
+    fn get(&self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupError> {
+        if keys.len() > LOOKUP_KEYS_MAX {
+            return Err(LookupError::TooMany(format!("{} keys", keys.len())));
+        }
+        keys.iter().map(|wanted| self.look_up(wanted)).collect()
+    }
+}
+
+impl Tables {
+    fn look_up(&self, wanted: &RowKey) -> Result<Option<Vec<Cell>>, LookupError> {
+        let (schema, rows) = self
+            .tables
+            .iter()
+            .find(|(schema, _)| schema.name == wanted.table)
+            .ok_or_else(|| LookupError::UnknownTable(wanted.table.clone()))?;
+        if wanted.key.iter().any(|cell| cell.value == Value::Position) {
+            return Err(LookupError::BadKey("a lookup has no event".to_owned()));
+        }
+        let values = key(schema, &wanted.key, 0).map_err(LookupError::BadKey)?;
+        Ok(rows.get(&sortable(&values)).map(|row| {
+            let cells = schema.columns.iter().zip(&row.values);
+            cells
+                .map(|(column, value)| Cell {
+                    column: column.name.to_owned(),
+                    value: value.clone(),
+                })
+                .collect()
+        }))
+    }
+}
+
+/// The key's values, each checked.
+fn key(schema: &TableSchema, key: &[Cell], position: u64) -> Result<Vec<Value>, String> {
+    let values = schema
+        .key_values(key, position)
+        .ok_or("the key does not have the parts of the primary key")?;
+    for (&place, value) in schema.primary_key.iter().zip(&values) {
+        let column = &schema.columns[place];
+        fits(column, value).map_err(|reason| format!("column `{}`: {reason}", column.name))?;
+    }
+    Ok(values)
+}
+
+/// Every column that a write gives must exist and its value fit, whether or not it comes to anything.
+fn check_cells(schema: &TableSchema, change: &Change, position: u64) -> Result<(), String> {
+    let cells = match change {
+        Change::Insert(cells)
+        | Change::Put(cells)
+        | Change::Merge(cells)
+        | Change::Patch(cells)
+        | Change::Add(cells)
+        | Change::RemoveWhere(cells) => cells,
+        Change::Remove => return Ok(()),
+    };
+    for cell in cells {
+        let name = &cell.column;
+        let place = schema
+            .column(name)
+            .ok_or_else(|| format!("no column `{name}`"))?;
+        let column = &schema.columns[place];
+        let value = canonical(column.column_type, cell.value.clone(), position);
+        let fitting = match change {
+            // An amount may be larger than its column; the sum may not.
+            Change::Add(_) if matches!(value, Value::Other(_)) => Ok(()),
+            Change::RemoveWhere(_) if value.is_null() => Ok(()),
+            _ if schema.primary_key.contains(&place)
+                && !matches!(change, Change::RemoveWhere(_)) =>
+            {
+                Err("a part of the key cannot be written".to_owned())
+            }
+            _ => fits(column, &value),
+        };
+        fitting.map_err(|reason| format!("column `{name}`: {reason}"))?;
+    }
+    Ok(())
+}
+
+/// Bytes that sort as the values do.
+fn sortable(values: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for value in values {
+        match value {
+            Value::Int(number) => bytes.extend_from_slice(&(number ^ i64::MIN).to_be_bytes()),
+            Value::Text(text) => {
+                bytes.extend_from_slice(text.as_bytes());
+                bytes.push(0);
+            }
+            other => bytes.extend_from_slice(format!("{other:?}\0").as_bytes()),
+        }
+    }
+    bytes
+}
