@@ -8,6 +8,7 @@ use crate::bindings::projector::projection::read_model::LookupError;
 use crate::bindings::projector::projection::types::{Cell, Change, Event, RowKey, Write};
 use crate::canonical::canonical;
 use crate::change::apply;
+use crate::description::ColumnType;
 use crate::key::Key;
 use crate::row::Row;
 use crate::rows::ReadModel;
@@ -135,16 +136,24 @@ impl Tables {
             return Err(LookupError::BadKey("a lookup has no event".to_owned()));
         }
         let values = key(schema, &wanted.key, 0).map_err(LookupError::BadKey)?;
-        Ok(rows.get(&sortable(&values)).map(|row| {
-            let cells = schema.columns.iter().zip(&row.values);
-            cells
-                .map(|(column, value)| Cell {
-                    column: column.name.to_owned(),
-                    value: value.clone(),
-                })
-                .collect()
-        }))
+        Ok(rows.get(&sortable(&values)).map(answer))
     }
+}
+
+/// A row as the host answers it; its JSON is spaced otherwise than a plugin would write it.
+fn answer(row: &Row) -> Vec<Cell> {
+    let cells = row.table.columns.iter().zip(&row.values);
+    cells
+        .map(|(column, value)| Cell {
+            column: column.name.to_owned(),
+            value: match value {
+                Value::Text(json) if column.column_type == ColumnType::Jsonb => {
+                    Value::Text(format!(" {json} "))
+                }
+                other => other.clone(),
+            },
+        })
+        .collect()
 }
 
 /// The key's values, each checked.
