@@ -145,14 +145,11 @@ impl<P: Projection> Harness<P> {
             .map_err(|failure| stopped(events, failure))
             .and_then(|writes| {
                 tables
-                    .after(&writes, events)
+                    .apply(&writes, events)
                     .map_err(|refused| refused_write(events, refused))
             });
         match done {
-            Ok(after) => {
-                *tables = after;
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(_) if events.len() > 1 => {
                 let (first, second) = events.split_at(events.len() / 2);
                 self.commit(first, tables)?;

@@ -26,6 +26,13 @@ pub(super) struct Refused {
     pub(super) message: String,
 }
 
+/// What a row was before a write.
+struct Undo {
+    table: usize,
+    place: Vec<u8>,
+    before: Option<Row>,
+}
+
 /// The projection's tables and their rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tables {
@@ -68,51 +75,77 @@ impl Tables {
         }
     }
 
-    /// The tables after these writes.
-    pub(super) fn after(&self, writes: &[Write], events: &[Event]) -> Result<Self, Refused> {
-        let mut after = self.clone();
+    /// Applies these writes, or none of them when a table refuses one.
+    pub(super) fn apply(&mut self, writes: &[Write], events: &[Event]) -> Result<(), Refused> {
+        let mut undo = Vec::new();
         for write in writes {
             let event = write.event as usize;
-            after
-                .write(write, events[event].position)
-                .map_err(|message| Refused {
+            if let Err(message) = self.write(write, events[event].position, &mut undo) {
+                self.roll_back(undo);
+                return Err(Refused {
                     event,
                     message: format!("table `{}`: {message}", write.target.table),
-                })?;
+                });
+            }
         }
-        Ok(after)
+        Ok(())
     }
 
-    fn write(&mut self, write: &Write, position: u64) -> Result<(), String> {
+    fn write(&mut self, write: &Write, position: u64, undo: &mut Vec<Undo>) -> Result<(), String> {
         let Write { target, change, .. } = write;
-        let (schema, rows) = self
+        let table = self
             .tables
-            .iter_mut()
-            .find(|(schema, _)| schema.name == target.table)
+            .iter()
+            .position(|(schema, _)| schema.name == target.table)
             .ok_or("no such table")?;
+        let (schema, rows) = &mut self.tables[table];
         check_cells(schema, change, position)?;
-        if matches!(change, Change::RemoveWhere(_)) {
+        let places = if matches!(change, Change::RemoveWhere(_)) {
             if !target.key.is_empty() {
                 return Err("`remove-where` takes no key".to_owned());
             }
-            rows.retain(|_, row| {
-                let mut kept = Some(row.clone());
-                apply(schema, &[], change, position, &mut kept);
-                kept.is_some()
-            });
-            return Ok(());
-        }
-        let place = sortable(&key(schema, &target.key, position)?);
-        let mut row = rows.remove(&place);
-        apply(schema, &target.key, change, position, &mut row);
-        if let Some(row) = row {
-            for (column, value) in schema.columns.iter().zip(&row.values) {
-                fits(column, value)
-                    .map_err(|reason| format!("column `{}`: {reason}", column.name))?;
+            rows.keys().cloned().collect()
+        } else {
+            vec![sortable(&key(schema, &target.key, position)?)]
+        };
+        for place in places {
+            let before = rows.get(&place).cloned();
+            let mut row = before.clone();
+            apply(schema, &target.key, change, position, &mut row);
+            if row == before {
+                continue;
             }
-            rows.insert(place, row);
+            match row {
+                Some(row) => {
+                    fits_table(&row)?;
+                    rows.insert(place.clone(), row);
+                }
+                None => {
+                    rows.remove(&place);
+                }
+            }
+            undo.push(Undo {
+                table,
+                place,
+                before,
+            });
         }
         Ok(())
+    }
+
+    fn roll_back(&mut self, undo: Vec<Undo>) {
+        for Undo {
+            table,
+            place,
+            before,
+        } in undo.into_iter().rev()
+        {
+            let rows = &mut self.tables[table].1;
+            match before {
+                Some(row) => rows.insert(place, row),
+                None => rows.remove(&place),
+            };
+        }
     }
 }
 
@@ -154,6 +187,13 @@ fn answer(row: &Row) -> Vec<Cell> {
             },
         })
         .collect()
+}
+
+fn fits_table(row: &Row) -> Result<(), String> {
+    for (column, value) in row.table.columns.iter().zip(&row.values) {
+        fits(column, value).map_err(|reason| format!("column `{}`: {reason}", column.name))?;
+    }
+    Ok(())
 }
 
 /// The key's values, each checked.
