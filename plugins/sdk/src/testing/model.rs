@@ -36,14 +36,22 @@ struct Undo {
 /// The projection's tables and their rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tables {
-    tables: Vec<(Rc<TableSchema>, BTreeMap<Vec<u8>, Row>)>,
+    tables: Vec<Stored>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Stored {
+    schema: Rc<TableSchema>,
+    /// By the sortable form of the key.
+    rows: BTreeMap<Vec<u8>, Row>,
 }
 
 impl Tables {
     /// The rows of a table in the order of its primary key; none when there is no such table.
     pub fn rows(&self, table: &str) -> impl Iterator<Item = &Row> {
-        let named = self.tables.iter().find(|(schema, _)| schema.name == table);
-        named.into_iter().flat_map(|(_, rows)| rows.values())
+        self.stored(table)
+            .into_iter()
+            .flat_map(|stored| stored.rows.values())
     }
 
     /// The same as JSON objects.
@@ -55,24 +63,30 @@ impl Tables {
     /// The row that this key names.
     #[must_use]
     pub fn row(&self, key: &Key) -> Option<&Row> {
-        let (schema, rows) = self
-            .tables
-            .iter()
-            .find(|(schema, _)| schema.name == key.table())?;
+        let Stored { schema, rows } = self.stored(key.table())?;
         rows.get(&sortable(&schema.key_values(&key.0.key, 0)?))
     }
 
     /// Whether the projection has this table.
     #[must_use]
     pub fn has(&self, table: &str) -> bool {
-        self.tables.iter().any(|(schema, _)| schema.name == table)
+        self.stored(table).is_some()
     }
 
     pub(super) fn new(schema: &Schema) -> Self {
-        let empty = |schema: &Rc<TableSchema>| (Rc::clone(schema), BTreeMap::new());
+        let empty = |schema: &Rc<TableSchema>| Stored {
+            schema: Rc::clone(schema),
+            rows: BTreeMap::new(),
+        };
         Self {
             tables: schema.tables.iter().map(empty).collect(),
         }
+    }
+
+    fn stored(&self, table: &str) -> Option<&Stored> {
+        self.tables
+            .iter()
+            .find(|stored| stored.schema.name == table)
     }
 
     /// Applies these writes, or none of them when a table refuses one.
@@ -96,9 +110,9 @@ impl Tables {
         let table = self
             .tables
             .iter()
-            .position(|(schema, _)| schema.name == target.table)
+            .position(|stored| stored.schema.name == target.table)
             .ok_or("no such table")?;
-        let (schema, rows) = &mut self.tables[table];
+        let Stored { schema, rows } = &mut self.tables[table];
         check_cells(schema, change, position)?;
         let places = if matches!(change, Change::RemoveWhere(_)) {
             if !target.key.is_empty() {
@@ -140,7 +154,7 @@ impl Tables {
             before,
         } in undo.into_iter().rev()
         {
-            let rows = &mut self.tables[table].1;
+            let rows = &mut self.tables[table].rows;
             match before {
                 Some(row) => rows.insert(place, row),
                 None => rows.remove(&place),
@@ -160,10 +174,8 @@ impl ReadModel for Tables {
 
 impl Tables {
     fn look_up(&self, wanted: &RowKey) -> Result<Option<Vec<Cell>>, LookupError> {
-        let (schema, rows) = self
-            .tables
-            .iter()
-            .find(|(schema, _)| schema.name == wanted.table)
+        let Stored { schema, rows } = self
+            .stored(&wanted.table)
             .ok_or_else(|| LookupError::UnknownTable(wanted.table.clone()))?;
         if wanted.key.iter().any(|cell| cell.value == Value::Position) {
             return Err(LookupError::BadKey("a lookup has no event".to_owned()));
