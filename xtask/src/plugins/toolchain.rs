@@ -47,7 +47,7 @@ pub fn cargo(only: Option<Way>) -> Result<Command> {
         }
         let result = match way {
             Way::Installed => installed(),
-            Way::Rustup => rustup(),
+            Way::Rustup => rustup(only.is_some()),
             Way::Debian => debian(),
         };
         match result {
@@ -74,7 +74,8 @@ fn installed() -> Result<Command> {
     Ok(process::cargo())
 }
 
-fn rustup() -> Result<Command> {
+/// A failure within the last day counts, unless this way was asked for.
+fn rustup(asked_for: bool) -> Result<Command> {
     let toolchain = sysroot("rustc").unwrap_or_default();
     if process::ask(Command::new("rustup").arg("--version")).is_none() {
         bail!("there is no rustup to install the target with");
@@ -84,7 +85,7 @@ fn rustup() -> Result<Command> {
         "rustup-target-add",
         toolchain.to_string_lossy(),
     );
-    if let Some(age) = attempt.failed_ago() {
+    if let Some(age) = attempt.failed_ago().filter(|_| !asked_for) {
         bail!(
             "`rustup target add {TARGET}` failed {} minutes ago and is tried again a day later, or once {} is removed",
             age.as_secs() / 60,
