@@ -2,5 +2,37 @@
 //!
 //! Promises: a trap, a hang or too much memory ends that call only; after any error the instance and all
 //! its output are thrown away. Must never: know anything of SQL.
+//!
+//! ```text
+//! engine ── one per process: features, fuel, epoch ticker, linkers
+//!   └ load ── Guest: a compiled component whose imports and exports were checked once
+//!       └ call ── a fresh store and instance: describe(config), then project(batch)
+//!           ├ limiter, limits, clock ── what the call may use
+//!           ├ state, lookups, logging ── what the guest may ask of the host
+//!           ├ json ── the same contract as JSON text, for interpreted guests
+//!           └ trap, error ── what went wrong, and whether it may be tried again
+//! thread ── calls are synchronous and run on threads of their own, never on the async workers
+//! ```
 
 pub mod bindings;
+pub mod call;
+pub mod engine;
+pub mod error;
+pub mod json;
+pub mod limits;
+pub mod load;
+pub mod logging;
+pub mod lookups;
+pub mod thread;
+
+mod clock;
+mod limiter;
+mod state;
+mod trap;
+
+pub use call::{Guest, Output};
+pub use engine::{Engine, EngineOptions};
+pub use error::{CallError, Category};
+pub use limits::Limits;
+pub use load::LoadError;
+pub use lookups::{LookupFailure, Lookups, NoLookups};

@@ -1,1 +1,19 @@
-//! The loop of a projection.
+//! The loop of a projection: read → guest → write, three stages joined by short bounded channels.
+//!
+//! Promises: batches commit in order, each with its checkpoint; whatever stands behind a failed or fenced
+//! commit is thrown away; a poison event is found by splitting its batch and stops its own projection only.
+//! Must never: start a batch when the lease is over, or blame an event for the database's state.
+
+pub mod settings;
+pub mod thread;
+pub mod failure;
+pub mod pending;
+pub mod lookups;
+pub mod work;
+pub mod commit;
+pub mod pace;
+pub mod session;
+pub mod isolate;
+pub mod runner;
+pub mod progress;
+pub mod supervisor;

@@ -42,6 +42,7 @@ CREATE TABLE {control}.checkpoints (
     projection            text NOT NULL,
     generation            integer NOT NULL,
     position              bigint NOT NULL DEFAULT 0 CHECK (position >= 0),
+    last_event_position   bigint,
     last_event_id         text,
     term                  bigint NOT NULL DEFAULT 0,
     term_id               uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
@@ -66,7 +67,7 @@ CREATE TABLE {control}.checkpoints (
 );
 COMMENT ON TABLE {control}.checkpoints IS 'How far each generation of a projection is. A batch changes its row first, in the transaction of its rows.';
 COMMENT ON COLUMN {control}.checkpoints.position IS 'Everything up to here is settled, was scanned and is in the tables.';
-COMMENT ON COLUMN {control}.checkpoints.last_event_id IS 'Event that stood at the position when it was committed; tells a restored store from the one that was read.';
+COMMENT ON COLUMN {control}.checkpoints.last_event_id IS 'The event that stood at last_event_position when it was applied; tells a restored store from the one that was read.';
 COMMENT ON COLUMN {control}.checkpoints.revision IS 'Raised by every command (pause, resume, rewind and so on), so that a running batch notices.';
 COMMENT ON COLUMN {control}.checkpoints.starts_without_commit IS 'Starts since the last commit: finds an event that ends the whole process.';
 

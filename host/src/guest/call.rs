@@ -1,0 +1,264 @@
+//! One call of a plugin: a fresh store and instance each time, thrown away afterwards.
+//!
+//! Promises: results depend on the arguments only, never on earlier calls; any error takes all output with
+//! it; `describe` runs once in every instance before `project`, so that the guest knows its configuration.
+
+use std::sync::Arc;
+
+use wasmtime::component::{Component, Instance};
+use wasmtime::{Store, UpdateDeadline};
+
+use crate::event_store::event::Event;
+
+use super::bindings::{self, Description, Failure, Fault, Write};
+use super::engine::Engine;
+use super::error::{CallError, Category};
+use super::json;
+use super::limits::Limits;
+use super::load::{self, LoadError, Linked, World};
+use super::logging::tidy;
+use super::lookups::{Lookups, NoLookups};
+use super::state::{Stage, State};
+use super::trap::classify;
+
+/// A compiled plugin, ready to be called; a clone is the same code. Calls may run side by side.
+#[derive(Clone)]
+pub struct Guest {
+    engine: Engine,
+    linked: Arc<Linked>,
+    projection: Arc<str>,
+}
+
+/// What a batch came to.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// The writes, in order; each names an event of the batch.
+    pub writes: Vec<Write>,
+    /// Fuel used, `describe` and instantiation included.
+    pub fuel: u64,
+    /// Bytes of linear memory at the end.
+    pub memory_peak: u64,
+    /// Log lines over the bound, which were not passed on.
+    pub log_lines_dropped: u64,
+}
+
+impl Guest {
+    /// Checks what compiled code imports and exports. Runs nothing of it.
+    ///
+    /// # Errors
+    /// When it is no projection of a contract version that this host speaks.
+    pub fn load(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
+        Ok(Self {
+            linked: Arc::new(load::link(engine, component)?),
+            engine: engine.clone(),
+            projection: "".into(),
+        })
+    }
+
+    /// The same code under the name that its log lines carry.
+    #[must_use]
+    pub fn named(&self, projection: &str) -> Self {
+        Self {
+            projection: projection.into(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it takes and returns JSON text.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(self.linked.world, World::Json(_))
+    }
+
+    /// Asks the plugin what it is, in an instance of its own.
+    ///
+    /// # Errors
+    /// When the call fails; [`Category::Fatal`] when the plugin refuses its configuration.
+    pub fn describe(&self, config_json: &str, limits: &Limits) -> Result<Description, CallError> {
+        let mut store = self.store(Box::new(NoLookups), limits)?;
+        let described = self.start(&mut store, config_json).map(|(described, _)| described);
+        let result = finish(described, &mut store, limits);
+        store.data_mut().log.finish();
+        result?.map_err(|text| refused(&text, limits))
+    }
+
+    /// Hands a batch to the plugin. Synchronous and possibly long: call it on a [`super::thread`], never on
+    /// an async worker.
+    ///
+    /// # Errors
+    /// When the call fails in any way; then there is no output.
+    pub fn project(
+        &self,
+        config_json: &str,
+        events: &[Event],
+        lookups: &mut Box<dyn Lookups>,
+        limits: &Limits,
+    ) -> Result<Output, CallError> {
+        let owned = std::mem::replace(lookups, Box::new(NoLookups));
+        let mut store = self.store(owned, limits)?;
+        let result = self.run(&mut store, config_json, events, limits);
+        let fuel_left = store.get_fuel().unwrap_or(0);
+        let mut state = store.into_data();
+        let log_lines_dropped = state.log.finish();
+        *lookups = state.lookups;
+        Ok(Output {
+            writes: result?,
+            fuel: limits.fuel_max.saturating_sub(fuel_left),
+            memory_peak: state.limiter.memory_peak(),
+            log_lines_dropped,
+        })
+    }
+
+    fn run(
+        &self,
+        store: &mut Store<State>,
+        config_json: &str,
+        events: &[Event],
+        limits: &Limits,
+    ) -> Result<Vec<Write>, CallError> {
+        let started = self.start(store, config_json);
+        let (described, instance) = finish(started, store, limits)?;
+        described.map_err(|text| refused(&text, limits))?;
+        store.data_mut().stage = Stage::Project;
+        let writes = match &self.linked.world {
+            World::Typed(indices) => {
+                let batch: Vec<bindings::Event> = events.iter().map(event).collect();
+                let returned = indices
+                    .load(&mut *store, &instance)
+                    .and_then(|projector| projector.call_project(&mut *store, &batch));
+                finish(returned, store, limits)?.map_err(|f| failed(f, events.len(), limits))?
+            }
+            World::Json(indices) => {
+                let batch = json::batch(events)?;
+                let returned = indices
+                    .load(&mut *store, &instance)
+                    .and_then(|projector| projector.call_project_json(&mut *store, &batch));
+                let text = finish(returned, store, limits)?
+                    .map_err(|f| failed(f, events.len(), limits))?;
+                json::writes(&text, limits).map_err(|fault| {
+                    CallError::new(
+                        Category::Output,
+                        format!("the plugin returned no valid list of writes: {fault}"),
+                    )
+                })?
+            }
+        };
+        check(&writes, events.len(), limits)?;
+        Ok(writes)
+    }
+
+    fn store(&self, lookups: Box<dyn Lookups>, limits: &Limits) -> Result<Store<State>, CallError> {
+        let state = State::new(Arc::clone(&self.projection), lookups, limits);
+        let host = |error: wasmtime::Error| classify(&error, Stage::Instantiate, limits);
+        let mut store = Store::try_new(self.engine.wasmtime(), state).map_err(host)?;
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(limits.output_bytes_max);
+        store.set_max_component_handles(limits.handles_max);
+        store.set_fuel(limits.fuel_max).map_err(host)?;
+        // Before instantiation, which runs guest code too; the default deadline has already passed.
+        let ticks = store.data().clock.ticks_left().unwrap_or(1);
+        store.set_epoch_deadline(ticks);
+        store.epoch_deadline_callback(|store| {
+            Ok(match store.data().clock.ticks_left() {
+                Some(ticks) => UpdateDeadline::Continue(ticks),
+                None => UpdateDeadline::Interrupt,
+            })
+        });
+        Ok(store)
+    }
+
+    fn start(
+        &self,
+        store: &mut Store<State>,
+        config_json: &str,
+    ) -> wasmtime::Result<(Result<Description, String>, Instance)> {
+        let instance = self.linked.pre.instantiate(&mut *store)?;
+        store.data_mut().stage = Stage::Describe;
+        let manifest = self.linked.manifest.load(&mut *store, &instance)?;
+        let described = manifest.call_describe(store, config_json)?;
+        Ok((described, instance))
+    }
+}
+
+impl std::fmt::Debug for Guest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guest")
+            .field("projection", &self.projection)
+            .field("json", &self.is_json())
+            .finish_non_exhaustive()
+    }
+}
+
+fn finish<T>(
+    result: wasmtime::Result<T>,
+    store: &mut Store<State>,
+    limits: &Limits,
+) -> Result<T, CallError> {
+    result.map_err(|error| classify(&error, store.data().stage, limits))
+}
+
+fn refused(text: &str, limits: &Limits) -> CallError {
+    CallError::new(
+        Category::Fatal,
+        format!(
+            "the plugin refuses its configuration: {}",
+            tidy(text, limits.log_line_bytes_max)
+        ),
+    )
+}
+
+fn failed(failure: Failure, events: usize, limits: &Limits) -> CallError {
+    let (category, Fault { event, code, message }) = match failure {
+        Failure::Retry(fault) => (Category::Retry, fault),
+        Failure::Rejected(fault) => (Category::Rejected, fault),
+        Failure::Fatal(fault) => (Category::Fatal, fault),
+    };
+    CallError {
+        category,
+        event: event
+            .and_then(|event| usize::try_from(event).ok())
+            .filter(|event| *event < events),
+        message: format!(
+            "{} ({})",
+            tidy(&message, limits.log_line_bytes_max),
+            tidy(&code, 100)
+        ),
+    }
+}
+
+fn check(writes: &[Write], events: usize, limits: &Limits) -> Result<(), CallError> {
+    if writes.len() > limits.writes_per_batch_max {
+        return Err(CallError::new(
+            Category::Output,
+            format!(
+                "the plugin returned {} writes for one batch; writes_per_batch_max allows {}",
+                writes.len(),
+                limits.writes_per_batch_max
+            ),
+        ));
+    }
+    match writes.iter().position(|write| write.event as usize >= events) {
+        Some(at) => Err(CallError::new(
+            Category::Output,
+            format!(
+                "write {at} of the plugin names event {} of a batch that has {events}",
+                writes[at].event
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn event(event: &Event) -> bindings::Event {
+    bindings::Event {
+        position: u64::try_from(event.position.0).unwrap_or(0),
+        id: event.id.clone(),
+        stream: event.stream.clone(),
+        version: u64::try_from(event.version).unwrap_or(0),
+        event_type: event.event_type.clone(),
+        schema_version: u32::try_from(event.schema_version).unwrap_or(0),
+        recorded_at: event.recorded_at,
+        data: event.data.clone(),
+        metadata: event.metadata.clone(),
+    }
+}

@@ -1,0 +1,138 @@
+//! What one store holds, and the host functions that a guest may call.
+//!
+//! Must never: let a guest's question last longer than its look-ups do, or count the host's time as the
+//! guest's.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use wasmtime::bail;
+
+use super::bindings::typed::projector::projection::{log, read_model, types};
+use super::bindings::{Cell, Level, LookupError, RowKey};
+use super::clock::CallClock;
+use super::json;
+use super::limiter::Limiter;
+use super::limits::Limits;
+use super::logging::CallLog;
+use super::lookups::{LookupFailure, Lookups};
+
+/// Which part of a call runs; for messages and for what is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Start functions run.
+    Instantiate,
+    /// `describe` runs.
+    Describe,
+    /// `project` runs.
+    Project,
+}
+
+impl Stage {
+    /// How messages say it.
+    pub(super) const fn doing(self) -> &'static str {
+        match self {
+            Self::Instantiate => "starting",
+            Self::Describe => "describing itself",
+            Self::Project => "projecting",
+        }
+    }
+}
+
+/// Why a host function ends the call.
+#[derive(Debug, Error)]
+pub(super) enum HostStop {
+    /// The database did not answer.
+    #[error("{0}")]
+    Lookup(String),
+    /// Too many questions.
+    #[error("it looked rows up more than {max} times in one batch; ask for all keys at once")]
+    LookupCalls { max: usize },
+}
+
+/// The data of one store.
+pub(super) struct State {
+    pub(super) stage: Stage,
+    pub(super) limiter: Limiter,
+    pub(super) clock: CallClock,
+    pub(super) log: CallLog,
+    pub(super) lookups: Box<dyn Lookups>,
+    lookup_calls: usize,
+    lookup_calls_max: usize,
+    lookup_keys_max: usize,
+    output_bytes_max: usize,
+}
+
+impl State {
+    pub(super) fn new(projection: Arc<str>, lookups: Box<dyn Lookups>, limits: &Limits) -> Self {
+        Self {
+            stage: Stage::Instantiate,
+            limiter: Limiter::new(limits),
+            clock: CallClock::start(limits.call_timeout),
+            log: CallLog::new(projection, limits),
+            lookups,
+            lookup_calls: 0,
+            lookup_calls_max: limits.lookup_calls_max,
+            lookup_keys_max: limits.lookup_keys_max,
+            output_bytes_max: limits.output_bytes_max,
+        }
+    }
+
+    fn look_up(
+        &mut self,
+        keys: &[RowKey],
+    ) -> wasmtime::Result<Result<Vec<Option<Vec<Cell>>>, LookupError>> {
+        if self.stage != Stage::Project {
+            return Ok(Err(LookupError::BadKey(
+                "rows can be looked up only while a batch is projected".into(),
+            )));
+        }
+        if self.lookup_calls >= self.lookup_calls_max {
+            bail!(HostStop::LookupCalls {
+                max: self.lookup_calls_max
+            });
+        }
+        self.lookup_calls += 1;
+        if keys.len() > self.lookup_keys_max {
+            return Ok(Err(LookupError::TooMany(format!(
+                "{} keys in one call; at most {} are allowed",
+                keys.len(),
+                self.lookup_keys_max
+            ))));
+        }
+        let Self { clock, lookups, .. } = self;
+        match clock.host(|| lookups.get(keys)) {
+            Ok(rows) if rows.len() == keys.len() => Ok(Ok(rows)),
+            Ok(rows) => bail!("{} keys were answered with {} rows", keys.len(), rows.len()),
+            Err(LookupFailure::Refused(refusal)) => Ok(Err(refusal)),
+            Err(LookupFailure::Transient(reason)) => bail!(HostStop::Lookup(reason)),
+        }
+    }
+}
+
+impl types::Host for State {}
+
+impl log::Host for State {
+    fn log(&mut self, level: Level, message: String) -> wasmtime::Result<()> {
+        let Self { clock, log, .. } = self;
+        clock.host(|| log.line(level, &message));
+        Ok(())
+    }
+}
+
+impl read_model::Host for State {
+    fn get(
+        &mut self,
+        keys: Vec<RowKey>,
+    ) -> wasmtime::Result<Result<Vec<Option<Vec<Cell>>>, LookupError>> {
+        self.look_up(&keys)
+    }
+
+    fn get_json(&mut self, keys: String) -> wasmtime::Result<Result<String, LookupError>> {
+        let keys = match json::keys(&keys, self.lookup_keys_max, self.output_bytes_max) {
+            Ok(keys) => keys,
+            Err(fault) => return Ok(Err(LookupError::BadKey(fault.to_string()))),
+        };
+        Ok(self.look_up(&keys)?.map(|rows| json::rows(&rows)))
+    }
+}

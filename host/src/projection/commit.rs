@@ -1,0 +1,126 @@
+//! One batch's transaction: checkpoint first, then rows, then COMMIT.
+
+use std::time::Duration;
+
+use sqlx::Executor as _;
+use sqlx::postgres::PgConnection;
+
+use crate::database::connections::Connections;
+use crate::database::error::Error as DatabaseError;
+use crate::database::identifier::Identifier;
+use crate::database::session::bounded;
+use crate::read_model::check::Shapes;
+use crate::read_model::checkpoint::{Checkpoints, GenerationKey, Missed, Step};
+use crate::read_model::fold::Folded;
+use crate::read_model::write;
+
+use super::failure::Failure;
+
+/// Longest transaction. The server's own `statement_timeout` is shorter, so this only catches dead peers.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Where a projection's batches go.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Sessions for batches.
+    pub connections: Connections,
+    /// The fence and the checkpoints.
+    pub checkpoints: Checkpoints,
+    /// Which generation.
+    pub key: GenerationKey,
+    /// Its schema.
+    pub schema: Identifier,
+    /// Its tables.
+    pub shapes: Shapes,
+}
+
+/// Why a batch was not committed. Its transaction is gone.
+#[derive(Debug)]
+pub enum NotCommitted {
+    /// The checkpoint did not stand where it was expected.
+    Missed(Missed),
+    /// A write or the database failed.
+    Failed(Failure),
+}
+
+impl From<DatabaseError> for NotCommitted {
+    fn from(error: DatabaseError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Target {
+    /// Commits a batch with its checkpoint; returns the number of rows that were touched.
+    ///
+    /// After an error the caller knows nothing of the batch's fate (the reply to COMMIT may be lost) and must
+    /// read the checkpoint again.
+    ///
+    /// # Errors
+    /// When the checkpoint moved, a write is refused, or the database fails.
+    pub async fn commit(&self, step: &Step, folded: Option<&Folded>) -> Result<u64, NotCommitted> {
+        let mut loan = self.connections.lend().await?;
+        let name = self.connections.database();
+        let whole = async {
+            match self.transaction(&mut loan, step, folded).await {
+                Err(NotCommitted::Missed(_)) => {
+                    loan.execute("ROLLBACK").await.map_err(DatabaseError::from)?;
+                    let missed = self.checkpoints.missed(&mut loan, &self.key).await?;
+                    Err(NotCommitted::Missed(missed))
+                }
+                other => other,
+            }
+        };
+        match tokio::time::timeout(COMMIT_TIMEOUT, whole).await {
+            Ok(Ok(touched)) => {
+                loan.give_back();
+                Ok(touched)
+            }
+            Ok(Err(NotCommitted::Missed(missed))) => {
+                loan.give_back();
+                Err(NotCommitted::Missed(missed))
+            }
+            // The session closes here, which rolls back.
+            Ok(Err(failed)) => Err(failed),
+            Err(_) => Err(DatabaseError::TimedOut { database: name, limit: COMMIT_TIMEOUT }.into()),
+        }
+    }
+
+    async fn transaction(
+        &self,
+        connection: &mut PgConnection,
+        step: &Step,
+        folded: Option<&Folded>,
+    ) -> Result<u64, NotCommitted> {
+        let Some(folded) = folded else {
+            // A checkpoint alone is its own transaction.
+            return match self.checkpoints.advance(connection, &self.key, step).await? {
+                true => Ok(0),
+                false => Err(NotCommitted::Missed(Missed::Changed)),
+            };
+        };
+        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await.map_err(DatabaseError::from)?;
+        if !self.checkpoints.advance(connection, &self.key, step).await? {
+            return Err(NotCommitted::Missed(Missed::Changed));
+        }
+        let touched = write::apply(connection, &self.schema, &self.shapes, folded)
+            .await
+            .map_err(|error| NotCommitted::Failed(error.into()))?;
+        connection.execute("COMMIT").await.map_err(DatabaseError::from)?;
+        Ok(touched)
+    }
+
+    /// Runs a short statement on a session of its own.
+    ///
+    /// # Errors
+    /// When the database does not answer in time.
+    pub async fn with<T>(
+        &self,
+        limit: Duration,
+        call: impl AsyncFnOnce(&mut PgConnection, &Checkpoints, &GenerationKey) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let mut loan = self.connections.lend().await?;
+        let done = bounded(self.connections.database(), limit, call(&mut loan, &self.checkpoints, &self.key)).await?;
+        loan.give_back();
+        Ok(done)
+    }
+}

@@ -1,0 +1,99 @@
+//! Why a batch did not pass, in the words that people see.
+
+use crate::database::error::Error as DatabaseError;
+use crate::error::{Class, Code};
+use crate::guest::error::{CallError, Category};
+use crate::read_model::check::Fault;
+use crate::read_model::write;
+
+/// Category of a write that is refused before any SQL.
+pub const BAD_WRITE: &str = "bad-write";
+/// Category of a write that the database refuses.
+pub const CONSTRAINT: &str = "constraint";
+/// Category of an event that ended the whole process again and again.
+pub const CRASH: &str = "crash";
+/// Category of a plugin whose file is not the recorded one.
+pub const PLUGIN_CHANGED: &str = "plugin-changed";
+/// Category of tables that cannot be created or used.
+pub const TABLES: &str = "tables";
+
+/// Why a batch did not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What can be done about it.
+    pub class: Class,
+    /// Whether attempts at a single event are counted.
+    pub counted: bool,
+    /// A word from a closed set.
+    pub category: &'static str,
+    /// The event in the batch, where it is known.
+    pub event: Option<usize>,
+    /// What happened, with its code.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure of the database's state, tried again without end.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self { class: Class::Transient, counted: false, category: "database", event: None, message: message.into() }
+    }
+
+    /// Whether splitting the batch can find an event to blame.
+    #[must_use]
+    pub fn is_isolated(&self) -> bool {
+        self.class == Class::Poison || self.counted
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self {
+            class: error.class(),
+            counted: error.is_counted(),
+            category: error.category.as_str(),
+            event: error.event,
+            message: format!("{}: {error}", error.code()),
+        }
+    }
+}
+
+impl From<Box<Fault>> for Failure {
+    fn from(fault: Box<Fault>) -> Self {
+        Self {
+            class: Class::Poison,
+            counted: false,
+            category: BAD_WRITE,
+            event: Some(fault.event),
+            message: fault.to_string(),
+        }
+    }
+}
+
+impl From<write::Error> for Failure {
+    fn from(error: write::Error) -> Self {
+        let category = match &error {
+            write::Error::Refused { .. } if error.class() == Class::Poison => CONSTRAINT,
+            write::Error::Refused { .. } => "database",
+            write::Error::Fault(_) | write::Error::Encode { .. } => BAD_WRITE,
+        };
+        Self { class: error.class(), counted: false, category, event: error.event(), message: error.to_string() }
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        Self::transient(error.to_string())
+    }
+}
+
+impl From<super::thread::Error> for Failure {
+    fn from(error: super::thread::Error) -> Self {
+        Self {
+            class: Class::Fatal,
+            counted: false,
+            category: Category::Bug.as_str(),
+            event: None,
+            message: format!("{}: {error}", Code(613)),
+        }
+    }
+}

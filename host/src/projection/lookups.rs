@@ -1,0 +1,79 @@
+//! Answers to a plugin's look-ups: the committed rows, with the batches in flight laid over them.
+
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::database::connections::Connections;
+use crate::database::error::Error as DatabaseError;
+use crate::database::session::bounded;
+use crate::guest::bindings::{Cell, LookupError, RowKey};
+use crate::guest::lookups::{LookupFailure, Lookups};
+use crate::read_model::check::{Key, KeyFault, Shapes, lookup_key};
+use crate::read_model::fold::Row;
+use crate::read_model::lookup::{self, Source};
+
+use super::pending::Pending;
+
+/// Longest wait for the rows of one look-up.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Looks rows up in one generation. Lives on the guest's thread, outside the runtime.
+#[derive(Debug, Clone)]
+pub struct RowLookups {
+    /// Where rows are.
+    pub source: Source,
+    /// The plugin's tables.
+    pub shapes: Shapes,
+    /// Sessions for look-ups.
+    pub connections: Connections,
+    /// Batches in flight.
+    pub pending: Pending,
+    /// Runs the statements.
+    pub runtime: Handle,
+}
+
+impl Lookups for RowLookups {
+    fn get(&mut self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
+        let keys = keys.iter().map(|key| lookup_key(&self.shapes, key.clone())).collect::<Result<Vec<_>, _>>();
+        let keys: Vec<(usize, Key)> = keys.map_err(|fault| {
+            LookupFailure::Refused(match fault {
+                KeyFault::UnknownTable(table) => LookupError::UnknownTable(table),
+                KeyFault::Bad(why) => LookupError::BadKey(why),
+            })
+        })?;
+        let pending = self.pending.all();
+        let found = self.runtime.block_on(self.read(&keys)).map_err(|error| LookupFailure::Transient(error.to_string()))?;
+        keys.iter()
+            .zip(found)
+            .map(|((table, key), (mut row, seen))| {
+                for batch in pending.iter().filter(|batch| batch.to > seen) {
+                    row = batch
+                        .folded
+                        .overlay(*table, key, row)
+                        .map_err(|fault| LookupFailure::Transient(format!("the batch before will not pass: {fault}")))?;
+                }
+                Ok(row.map(|row| self.cells(*table, &row)))
+            })
+            .collect()
+    }
+}
+
+impl RowLookups {
+    async fn read(&self, keys: &[(usize, Key)]) -> Result<Vec<lookup::Answer>, DatabaseError> {
+        let name = self.connections.database();
+        let mut loan = bounded(name, LOOKUP_TIMEOUT, self.connections.lend()).await?;
+        let found = bounded(name, LOOKUP_TIMEOUT, lookup::rows(&mut loan, &self.source, &self.shapes, keys)).await?;
+        loan.give_back();
+        Ok(found)
+    }
+
+    fn cells(&self, table: usize, row: &Row) -> Vec<Cell> {
+        let columns = &self.shapes.tables()[table].table.columns;
+        columns
+            .iter()
+            .zip(row)
+            .map(|(column, datum)| Cell { column: column.name.as_str().to_owned(), value: datum.to_value() })
+            .collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! What a running projection shows of itself to the supervisor, metrics and HTTP.
+
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::event_store::event::Position;
+use crate::event_store::Mark;
+
+/// The states that people see. The words are part of the public contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Its tables are prepared and its checkpoint is read.
+    Starting,
+    /// Behind the head.
+    CatchingUp,
+    /// At the head.
+    Live,
+    /// At a gap that a writer still holds open.
+    Held,
+    /// A database or a plugin fails for the moment.
+    Retrying,
+    /// Stopped at a failure until somebody acts.
+    Stopped,
+    /// Paused by somebody.
+    Paused,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Starting, Self::CatchingUp, Self::Live, Self::Held, Self::Retrying, Self::Stopped, Self::Paused];
+
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::CatchingUp => "catching-up",
+            Self::Live => "live",
+            Self::Held => "held",
+            Self::Retrying => "retrying",
+            Self::Stopped => "stopped",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+/// What the runner itself knows; the rest follows from the store's mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Reading its checkpoint.
+    Starting = 0,
+    /// Projecting.
+    Running = 1,
+    /// Waiting after a transient failure.
+    Retrying = 2,
+    /// Stopped at a failure.
+    Stopped = 3,
+    /// Paused.
+    Paused = 4,
+}
+
+/// A gap younger than this is everyday concurrency, not a state.
+const HELD_AFTER: Duration = Duration::from_secs(1);
+
+/// A live projection may be this many events behind before it counts as catching up again.
+const LIVE_LAG_MAX: i64 = 10_000;
+
+/// Shared by the runner (writes) and everybody else (reads).
+#[derive(Debug, Clone)]
+pub struct Progress(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    position: AtomicI64,
+    phase: AtomicU8,
+    live: AtomicU8,
+    last_error: Mutex<Option<(Instant, String)>>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            position: AtomicI64::new(0),
+            phase: AtomicU8::new(Phase::Starting as u8),
+            live: AtomicU8::new(0),
+            last_error: Mutex::new(None),
+        }))
+    }
+}
+
+impl Progress {
+    /// The checkpoint, as last committed.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position(self.0.position.load(Ordering::Relaxed))
+    }
+
+    /// A checkpoint was read or committed.
+    pub fn reached(&self, position: Position) {
+        self.0.position.store(position.0, Ordering::Relaxed);
+    }
+
+    /// The runner's phase changed.
+    pub fn enter(&self, phase: Phase) {
+        self.0.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// The last transient failure, for people.
+    pub fn failed(&self, message: String) {
+        *self.0.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), message));
+    }
+
+    /// The last transient failure and when it was.
+    #[must_use]
+    pub fn last_error(&self) -> Option<(Instant, String)> {
+        self.0.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The state that people see, given the store's mark.
+    #[must_use]
+    pub fn state(&self, mark: &Mark) -> State {
+        match self.0.phase.load(Ordering::Relaxed) {
+            1 => {}
+            2 => return State::Retrying,
+            3 => return State::Stopped,
+            4 => return State::Paused,
+            _ => return State::Starting,
+        }
+        let position = self.position();
+        let held = mark.held.as_ref().is_some_and(|held| held.age() >= HELD_AFTER);
+        if held && position >= mark.settled_upto {
+            return State::Held;
+        }
+        let lag = mark.head.0 - position.0;
+        let live = lag <= 0
+            || (mark.settled_upto <= position)
+            || (self.0.live.load(Ordering::Relaxed) == 1 && lag < LIVE_LAG_MAX);
+        self.0.live.store(u8::from(live), Ordering::Relaxed);
+        if live { State::Live } else { State::CatchingUp }
+    }
+}

@@ -1,0 +1,59 @@
+//! One batch through the guest, the checks and the fold; no database but for look-ups.
+
+use std::sync::Arc;
+
+use crate::event_store::event::Event;
+use crate::guest::lookups::{Lookups, NoLookups};
+use crate::plugin::Plugin;
+use crate::read_model::check::{Shapes, check};
+use crate::read_model::fold::{Folded, fold};
+
+use super::failure::Failure;
+use super::lookups::RowLookups;
+use super::pending::Pending;
+use super::settings::Settings;
+
+/// What every batch of a projection needs.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// The plugin.
+    pub plugin: Arc<Plugin>,
+    /// Its tables.
+    pub shapes: Shapes,
+    /// How it runs.
+    pub settings: Arc<Settings>,
+    /// Answers its look-ups.
+    pub lookups: RowLookups,
+}
+
+/// What came out of a batch.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The writes, folded.
+    pub folded: Arc<Folded>,
+    /// How many writes the guest returned.
+    pub writes: usize,
+    /// Instructions used, roughly.
+    pub fuel: u64,
+    /// Most memory that the instance had, in bytes.
+    pub memory_peak: u64,
+}
+
+impl Work {
+    /// Projects a batch. Blocks; runs on the guest's thread.
+    ///
+    /// # Errors
+    /// Why the batch did not pass. Nothing of its output is left.
+    pub fn project(&self, events: &[Event], pending: &Pending) -> Result<Outcome, Failure> {
+        let lookups: Box<dyn Lookups> = if self.plugin.manifest.reads {
+            Box::new(RowLookups { pending: pending.clone(), ..self.lookups.clone() })
+        } else {
+            Box::new(NoLookups)
+        };
+        let output = self.plugin.guest.project(&self.plugin.config_json, events, lookups, &self.settings.limits)?;
+        let writes = output.writes.len();
+        let checked = check(&self.shapes, events, output.writes)?;
+        let folded = fold(&self.shapes, &|event| events[event].position.0, checked);
+        Ok(Outcome { folded: Arc::new(folded), writes, fuel: output.fuel, memory_peak: output.memory_peak })
+    }
+}

@@ -1,0 +1,175 @@
+//! Columns of values as PostgreSQL arrays, for statements that work on a whole batch.
+
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgHasArrayType, PgTypeInfo};
+use sqlx::{Arguments as _, Decode, Encode, Postgres, Type};
+use uuid::Uuid;
+
+use crate::plugin::manifest::ColumnType;
+
+use super::datum::{Datum, date_text};
+
+/// Microseconds between 1970-01-01 and 2000-01-01, where PostgreSQL's binary times begin.
+const EPOCH_2000_MICROS: i64 = 946_684_800_000_000;
+
+/// A `timestamptz` as microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Micros(pub i64);
+
+impl Type<Postgres> for Micros {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_name("timestamptz")
+    }
+}
+
+impl PgHasArrayType for Micros {
+    fn array_type_info() -> PgTypeInfo {
+        PgTypeInfo::with_name("_timestamptz")
+    }
+}
+
+impl Encode<'_, Postgres> for Micros {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        <i64 as Encode<'_, Postgres>>::encode_by_ref(
+            &(self.0.saturating_sub(EPOCH_2000_MICROS)),
+            buffer,
+        )
+    }
+}
+
+impl Decode<'_, Postgres> for Micros {
+    fn decode(value: sqlx::postgres::PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        let bytes: [u8; 8] = value.as_bytes()?.try_into()?;
+        Ok(Self(i64::from_be_bytes(bytes) + EPOCH_2000_MICROS))
+    }
+}
+
+/// How a column's values travel: the array's type, and the cast from its element to the column.
+#[must_use]
+pub const fn wire(column_type: ColumnType) -> (&'static str, &'static str) {
+    match column_type {
+        ColumnType::Text => ("text[]", ""),
+        ColumnType::BigInt => ("bigint[]", ""),
+        ColumnType::Double => ("double precision[]", ""),
+        ColumnType::Boolean => ("boolean[]", ""),
+        ColumnType::Timestamptz => ("timestamptz[]", ""),
+        ColumnType::Uuid => ("uuid[]", ""),
+        ColumnType::Bytea => ("bytea[]", ""),
+        ColumnType::Numeric => ("text[]", "::numeric"),
+        ColumnType::Date => ("text[]", "::date"),
+        ColumnType::Jsonb => ("text[]", "::jsonb"),
+        // unnest flattens nested arrays, so each value travels as an array literal.
+        ColumnType::TextArray => ("text[]", "::text[]"),
+    }
+}
+
+/// Adds one column's values as one array argument.
+///
+/// # Errors
+/// When the driver cannot encode them (an array beyond its size limit).
+pub fn add<'a>(
+    arguments: &mut PgArguments,
+    column_type: ColumnType,
+    values: impl Iterator<Item = &'a Datum>,
+) -> Result<(), BoxDynError> {
+    match column_type {
+        ColumnType::BigInt => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::BigInt(int) => Some(*int),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Double => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Double(float) => Some(*float),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Boolean => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Boolean(boolean) => Some(*boolean),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Timestamptz => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Timestamptz(micros) => Some(Micros(*micros)),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Uuid => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Uuid(uuid) => Some(*uuid),
+                    _ => None,
+                })
+                .collect::<Vec<Option<Uuid>>>(),
+        ),
+        ColumnType::Bytea => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Bytea(bytes) => Some(bytes.as_slice()),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Text | ColumnType::Jsonb => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Text(text) | Datum::Jsonb(text) => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Numeric => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Numeric(number) => Some(number.to_plain_string()),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::Date => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::Date(days) => Some(date_text(*days)),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+        ColumnType::TextArray => arguments.add(
+            values
+                .map(|datum| match datum {
+                    Datum::TextArray(texts) => Some(array_literal(texts)),
+                    _ => None,
+                })
+                .collect::<Vec<_>>(),
+        ),
+    }
+}
+
+/// PostgreSQL's text form of an array of texts, every element quoted.
+fn array_literal(texts: &[String]) -> String {
+    let mut literal = String::from("{");
+    for (at, text) in texts.iter().enumerate() {
+        literal.push_str(if at == 0 { "\"" } else { ",\"" });
+        for c in text.chars() {
+            if matches!(c, '"' | '\\') {
+                literal.push('\\');
+            }
+            literal.push(c);
+        }
+        literal.push('"');
+    }
+    literal.push('}');
+    literal
+}

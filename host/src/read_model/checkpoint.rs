@@ -1,0 +1,328 @@
+//! The checkpoint of a projection's generation, and the fence in front of it.
+//!
+//! The lock decides who tries, the fence decides who may: a leader's term and its random identity stand in
+//! every checkpoint row, and each change names them. A leader whose term is over matches no row.
+
+use sqlx::AssertSqlSafe;
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+use uuid::Uuid;
+
+use crate::database::error::Error;
+use crate::database::identifier::Identifier;
+use crate::database::template::render;
+use crate::event_store::event::Position;
+
+/// Which term a leader writes under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    /// The installation.
+    pub group: String,
+    /// Rises with each claim.
+    pub term: i64,
+    /// Random for each claim.
+    pub term_id: Uuid,
+}
+
+/// One build of a projection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct GenerationKey {
+    /// The projection's name.
+    pub projection: String,
+    /// From 1.
+    pub generation: i32,
+}
+
+/// A checkpoint row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Everything up to here is in the tables.
+    pub position: Position,
+    /// The last event that was applied, if any: position and identifier.
+    pub last_event: Option<(Position, String)>,
+    /// Term that may change it.
+    pub term: i64,
+    /// Identity of that term.
+    pub term_id: Uuid,
+    /// Raised by every command.
+    pub revision: i64,
+    /// State word.
+    pub state: String,
+    /// Whether somebody paused it.
+    pub paused: bool,
+    /// Why it stopped, if it did: category, position, text.
+    pub failure: Option<(String, Option<i64>, String)>,
+    /// Starts since the last commit.
+    pub starts_without_commit: i32,
+    /// Position and number of the attempts at a single event.
+    pub attempts: Option<(i64, i32)>,
+}
+
+/// Where a batch takes the checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Where it must stand.
+    pub from: Position,
+    /// Where it goes.
+    pub to: Position,
+    /// The last event of the batch, if it has any.
+    pub last_event: Option<(Position, String)>,
+    /// The revision under which the batch was made.
+    pub revision: i64,
+}
+
+/// What a failed compare-and-set means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// Another term writes now: stop leading.
+    Fenced,
+    /// The same term: a command came in between, or the commit before was already there. Read again.
+    Changed,
+}
+
+/// The control schema, through which a leader changes checkpoints.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    control: Identifier,
+    fence: Fence,
+}
+
+impl Checkpoints {
+    /// Checkpoints as this term may change them.
+    #[must_use]
+    pub fn new(control: Identifier, fence: Fence) -> Self {
+        Self { control, fence }
+    }
+
+    /// The fence.
+    #[must_use]
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// The control schema.
+    #[must_use]
+    pub fn control(&self) -> &Identifier {
+        &self.control
+    }
+
+    fn sql(&self, template: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(render(template, &[("control", &self.control)]))
+    }
+
+    /// Moves a checkpoint inside the caller's transaction, of which it must be the first statement.
+    /// False when no row matched: the caller rolls back and asks [`Checkpoints::missed`].
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn advance(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        step: &Step,
+    ) -> Result<bool, Error> {
+        let (event_position, event_id) = match &step.last_event {
+            Some((position, id)) => (Some(position.0), Some(id.as_str())),
+            None => (None, None),
+        };
+        let done = sqlx::query(self.sql(include_str!("sql/advance.sql")))
+            .bind(step.to.0)
+            .bind(event_position)
+            .bind(event_id)
+            .bind(&key.projection)
+            .bind(key.generation)
+            .bind(self.fence.term)
+            .bind(self.fence.term_id)
+            .bind(step.from.0)
+            .bind(step.revision)
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Why a change matched no row.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub async fn missed(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+    ) -> Result<Missed, Error> {
+        let row = self.load(connection, key).await?;
+        let same =
+            row.is_some_and(|row| row.term == self.fence.term && row.term_id == self.fence.term_id);
+        Ok(if same {
+            Missed::Changed
+        } else {
+            Missed::Fenced
+        })
+    }
+
+    /// Reads a checkpoint.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub async fn load(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+    ) -> Result<Option<Checkpoint>, Error> {
+        let row = sqlx::query(self.sql(include_str!("sql/load.sql")))
+            .bind(&key.projection)
+            .bind(key.generation)
+            .fetch_optional(connection)
+            .await?;
+        row.as_ref().map(decode).transpose().map_err(Error::from)
+    }
+
+    /// Counts a start. False when the row is not this term's, or paused, or stopped.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn start(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+    ) -> Result<bool, Error> {
+        let done = self
+            .bind_key(include_str!("sql/start.sql"), key)
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Writes a state word, if it changed.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn state(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        state: &str,
+    ) -> Result<(), Error> {
+        self.bind_key(include_str!("sql/state.sql"), key)
+            .bind(state)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    /// Writes down an attempt at a single event; returns its number, from 1, or none when the row changed.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn attempt(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        position: Position,
+        revision: i64,
+    ) -> Result<Option<i32>, Error> {
+        let row = self
+            .bind_key(include_str!("sql/attempt.sql"), key)
+            .bind(position.0)
+            .bind(revision)
+            .fetch_optional(connection)
+            .await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?)
+    }
+
+    /// Stops a projection. False when the row changed in between.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn fail(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        revision: i64,
+        failure: &Failure<'_>,
+    ) -> Result<bool, Error> {
+        let done = self
+            .bind_key(include_str!("sql/fail.sql"), key)
+            .bind(revision)
+            .bind(failure.category)
+            .bind(failure.position.map(|position| position.0))
+            .bind(failure.event_type)
+            .bind(failure.event_id)
+            .bind(failure.message.replace('\0', "\u{fffd}"))
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Takes part in the caller's transaction: false when the term is over, else it cannot end before that
+    /// transaction does. For every write beside a checkpoint's own row.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn hold_term(&self, connection: &mut PgConnection) -> Result<bool, Error> {
+        let row = sqlx::query(self.sql(include_str!("sql/claimed.sql")))
+            .bind(&self.fence.group)
+            .bind(self.fence.term)
+            .bind(self.fence.term_id)
+            .fetch_optional(connection)
+            .await?;
+        Ok(row.is_some())
+    }
+
+    fn bind_key(
+        &self,
+        template: &str,
+        key: &GenerationKey,
+    ) -> sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments> {
+        sqlx::query(self.sql(template))
+            .bind(key.projection.clone())
+            .bind(key.generation)
+            .bind(self.fence.term)
+            .bind(self.fence.term_id)
+    }
+}
+
+/// Why a projection stops.
+#[derive(Debug, Clone, Copy)]
+pub struct Failure<'a> {
+    /// A word from a closed set.
+    pub category: &'a str,
+    /// The event, when one is to blame.
+    pub position: Option<Position>,
+    /// Its type.
+    pub event_type: Option<&'a str>,
+    /// Its identifier.
+    pub event_id: Option<&'a str>,
+    /// What happened and what to do.
+    pub message: &'a str,
+}
+
+fn decode(row: &PgRow) -> Result<Checkpoint, sqlx::Error> {
+    let last: (Option<i64>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
+    let category: Option<String> = row.try_get(8)?;
+    let attempts: Option<i64> = row.try_get(12)?;
+    Ok(Checkpoint {
+        position: Position(row.try_get(0)?),
+        last_event: last
+            .0
+            .zip(last.1)
+            .map(|(position, id)| (Position(position), id)),
+        term: row.try_get(3)?,
+        term_id: row.try_get(4)?,
+        revision: row.try_get(5)?,
+        state: row.try_get(6)?,
+        paused: row.try_get(7)?,
+        failure: match category {
+            Some(category) => Some((
+                category,
+                row.try_get(9)?,
+                row.try_get::<Option<String>, _>(10)?.unwrap_or_default(),
+            )),
+            None => None,
+        },
+        starts_without_commit: row.try_get(11)?,
+        attempts: match attempts {
+            Some(position) => Some((position, row.try_get(13)?)),
+            None => None,
+        },
+    })
+}

@@ -1,0 +1,178 @@
+//! Amounts of `add`, and how several of them become one.
+
+use bigdecimal::BigDecimal;
+use std::str::FromStr as _;
+
+use super::{Datum, text};
+use crate::guest::bindings::Value;
+use crate::plugin::manifest::ColumnType;
+
+/// What one `add` adds to one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Amount {
+    /// For bigint columns. Wider than the column: a net of two amounts may not fit where its result does.
+    Whole(i128),
+    /// For numeric columns.
+    Decimal(BigDecimal),
+    /// For double precision columns.
+    Double(f64),
+}
+
+/// Several amounts added to the same column: their sum, and the lowest and highest running sum, so that a
+/// result which leaves the column's range for a moment is found although the end would fit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sums {
+    /// For bigint columns.
+    Whole {
+        /// Sum of all.
+        sum: i128,
+        /// Lowest running sum.
+        lowest: i128,
+        /// Highest running sum.
+        highest: i128,
+    },
+    /// For numeric columns, which have no range to leave.
+    Decimal(BigDecimal),
+    /// For double precision columns: one amount only, since their addition is not associative.
+    Double(f64),
+}
+
+/// Bound of a whole amount. Far from i128's end, so that running sums of a batch cannot overflow.
+const WHOLE_MAX: i128 = 1 << 96;
+
+impl Amount {
+    /// Reads an amount for a numeric column.
+    ///
+    /// # Errors
+    /// A sentence that says why the value is no amount for this column.
+    pub fn from_value(
+        value: Value,
+        column_type: ColumnType,
+        position: i64,
+    ) -> Result<Self, String> {
+        match column_type {
+            ColumnType::BigInt => match value {
+                Value::Text(text) => whole(&text),
+                Value::Other((name, text)) if matches!(name.as_str(), "numeric" | "bigint") => {
+                    whole(&text)
+                }
+                other => match Datum::from_value(other, column_type, position)? {
+                    Datum::BigInt(int) => Ok(Self::Whole(i128::from(int))),
+                    _ => Err("add needs a number, not null".to_owned()),
+                },
+            },
+            ColumnType::Numeric => match Datum::from_value(value, column_type, position)? {
+                Datum::Numeric(number) => Ok(Self::Decimal(number)),
+                _ => Err("add needs a number, not null".to_owned()),
+            },
+            ColumnType::Double => match Datum::from_value(value, column_type, position)? {
+                Datum::Double(float) => Ok(Self::Double(float)),
+                _ => Err("add needs a number, not null".to_owned()),
+            },
+            other => Err(format!(
+                "add works on numeric columns, and this one is {}",
+                other.sql()
+            )),
+        }
+    }
+
+    /// Adds to a known value; null counts as 0.
+    ///
+    /// # Errors
+    /// When the result leaves the column's range.
+    pub fn add_to(&self, base: &Datum) -> Result<Datum, String> {
+        match (self, base) {
+            (Self::Whole(amount), Datum::Null) => fit(*amount),
+            (Self::Whole(amount), Datum::BigInt(int)) => fit(i128::from(*int) + amount),
+            (Self::Decimal(amount), Datum::Null) => Ok(Datum::Numeric(amount.clone())),
+            (Self::Decimal(amount), Datum::Numeric(number)) => Ok(Datum::Numeric(number + amount)),
+            (Self::Double(amount), Datum::Null) => Ok(Datum::Double(*amount)),
+            (Self::Double(amount), Datum::Double(float)) => {
+                let sum = float + amount;
+                if sum.is_finite() {
+                    Ok(Datum::Double(sum))
+                } else {
+                    Err("the sum overflows double precision".to_owned())
+                }
+            }
+            _ => Err("add does not fit the column's type".to_owned()),
+        }
+    }
+}
+
+impl Sums {
+    /// The sums of one amount.
+    #[must_use]
+    pub fn of(amount: &Amount) -> Self {
+        match amount {
+            Amount::Whole(amount) => Self::Whole {
+                sum: *amount,
+                lowest: *amount,
+                highest: *amount,
+            },
+            Amount::Decimal(amount) => Self::Decimal(amount.clone()),
+            Amount::Double(amount) => Self::Double(*amount),
+        }
+    }
+
+    /// One amount more. False when the two cannot be one: doubles must be added one after the other.
+    #[must_use]
+    pub fn then(&mut self, amount: &Amount) -> bool {
+        match (self, amount) {
+            (
+                Self::Whole {
+                    sum,
+                    lowest,
+                    highest,
+                },
+                Amount::Whole(amount),
+            ) => {
+                *sum += amount;
+                *lowest = (*lowest).min(*sum);
+                *highest = (*highest).max(*sum);
+                true
+            }
+            (Self::Decimal(sum), Amount::Decimal(amount)) => {
+                *sum += amount;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds to a known value as the database would: every running sum must fit.
+    ///
+    /// # Errors
+    /// When a running sum leaves the column's range.
+    pub fn add_to(&self, base: &Datum) -> Result<Datum, String> {
+        match self {
+            Self::Whole {
+                sum,
+                lowest,
+                highest,
+            } => {
+                Amount::Whole(*lowest).add_to(base)?;
+                Amount::Whole(*highest).add_to(base)?;
+                Amount::Whole(*sum).add_to(base)
+            }
+            Self::Decimal(sum) => Amount::Decimal(sum.clone()).add_to(base),
+            Self::Double(sum) => Amount::Double(*sum).add_to(base),
+        }
+    }
+}
+
+fn fit(sum: i128) -> Result<Datum, String> {
+    i64::try_from(sum)
+        .map(Datum::BigInt)
+        .map_err(|_| format!("the sum {sum} does not fit a bigint column"))
+}
+
+fn whole(text: &str) -> Result<Amount, String> {
+    let unfit = || format!("the amount {} is not a whole number", text::shown(text));
+    let number = text::numeric(text).map_err(|_| unfit())?;
+    let digits = text::whole_digits(&number).ok_or_else(unfit)?;
+    match i128::from_str(&digits) {
+        Ok(amount) if (-WHOLE_MAX..=WHOLE_MAX).contains(&amount) => Ok(Amount::Whole(amount)),
+        _ => Err(format!("the amount {} is too large", text::shown(text))),
+    }
+}

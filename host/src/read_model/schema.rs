@@ -1,0 +1,358 @@
+//! Generations: the schema that holds a projection's tables, and the views that readers use.
+
+mod ddl;
+
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _};
+use thiserror::Error;
+
+use crate::database::error::Error as DatabaseError;
+use crate::database::identifier::{Identifier, IdentifierError};
+use crate::database::template::render;
+use crate::error::{Class, Code};
+use crate::event_store::event::Position;
+use crate::plugin::manifest::{Manifest, Table};
+
+use super::checkpoint::{Checkpoints, GenerationKey};
+
+/// Where a generation's rows are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generation {
+    /// Which one.
+    pub key: GenerationKey,
+    /// The schema of its tables.
+    pub schema: Identifier,
+    /// Digest of the plugin that fills it.
+    pub sha256: String,
+    /// Version of that plugin.
+    pub plugin_version: String,
+    /// What that plugin declared, as JSON.
+    pub description: serde_json::Value,
+}
+
+/// Why a projection's tables cannot be used.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Another leader has taken over.
+    #[error("the term is over")]
+    Fenced,
+    /// The projection's name gives no schema name.
+    #[error(
+        "{}: projection {projection:?} cannot have a schema: {source}",
+        Code(703)
+    )]
+    Name {
+        /// The projection.
+        projection: String,
+        /// What is wrong with the name.
+        source: IdentifierError,
+    },
+    /// The schema is there, but not in the control tables.
+    #[error(
+        "{}: projection {projection:?}: the schema {schema} exists already and is not this host's; drop or rename it",
+        Code(703)
+    )]
+    SchemaTaken {
+        /// The projection.
+        projection: String,
+        /// The schema.
+        schema: Identifier,
+    },
+    /// Another projection has such a table.
+    #[error(
+        "{}: projection {projection:?}: the table {table:?} belongs to the projection {owner:?} already; rename one of them",
+        Code(703)
+    )]
+    TableTaken {
+        /// The projection.
+        projection: String,
+        /// The table.
+        table: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// Something else bears the view's name.
+    #[error(
+        "{}: projection {projection:?}: {schema}.{table} exists already and is not this host's view; rename it, or set another [read_model] schema",
+        Code(703)
+    )]
+    ViewTaken {
+        /// The projection.
+        projection: String,
+        /// The readers' schema.
+        schema: Identifier,
+        /// The table.
+        table: String,
+    },
+    /// The database refused.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+impl Error {
+    /// Whether trying again may help.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Fenced => Class::Transient,
+            Self::Database(error) if error.class() == Class::Transient => Class::Transient,
+            _ => Class::Fatal,
+        }
+    }
+}
+
+/// The live generation of a projection, if it has one.
+///
+/// # Errors
+/// When the control tables cannot be read.
+pub async fn live(
+    connection: &mut PgConnection,
+    control: &Identifier,
+    projection: &str,
+) -> Result<Option<Generation>, Error> {
+    let statement = render(
+        include_str!("sql/live_generation.sql"),
+        &[("control", control)],
+    );
+    let Some(row) = sqlx::query(AssertSqlSafe(statement))
+        .bind(projection)
+        .fetch_optional(connection)
+        .await?
+    else {
+        return Ok(None);
+    };
+    let schema: String = row.try_get(1)?;
+    let description: String = row.try_get(4)?;
+    Ok(Some(Generation {
+        key: GenerationKey {
+            projection: projection.to_owned(),
+            generation: row.try_get(0)?,
+        },
+        schema: Identifier::new(schema).map_err(|source| Error::Name {
+            projection: projection.to_owned(),
+            source,
+        })?,
+        sha256: row.try_get(2)?,
+        plugin_version: row.try_get(3)?,
+        description: serde_json::from_str(&description).unwrap_or_default(),
+    }))
+}
+
+/// The live generation of a projection; creates the first one, with its tables and views, when there is none.
+///
+/// # Errors
+/// When the term is over, a name is taken, or the database refuses.
+pub async fn ensure(
+    connection: &mut PgConnection,
+    checkpoints: &Checkpoints,
+    readers: &Identifier,
+    manifest: &Manifest,
+    sha256: &str,
+    start: Position,
+) -> Result<Generation, Error> {
+    let mut transaction = connection.begin().await?;
+    if !checkpoints.hold_term(&mut transaction).await? {
+        return Err(Error::Fenced);
+    }
+    if let Some(generation) = live(&mut transaction, checkpoints.control(), &manifest.name).await? {
+        transaction.commit().await?;
+        return Ok(generation);
+    }
+    let key = GenerationKey {
+        projection: manifest.name.clone(),
+        generation: 1,
+    };
+    let schema = Identifier::new(format!(
+        "{}_g{}",
+        manifest.name.replace('-', "_"),
+        key.generation
+    ))
+    .map_err(|source| Error::Name {
+        projection: manifest.name.clone(),
+        source,
+    })?;
+    refuse_taken_names(&mut transaction, checkpoints.control(), readers, manifest).await?;
+    create_schema(&mut transaction, manifest, &schema).await?;
+    for table in &manifest.tables {
+        transaction
+            .execute(AssertSqlSafe(ddl::create_table(&schema, table)))
+            .await?;
+        for (number, columns) in table.indexes.iter().enumerate() {
+            transaction
+                .execute(AssertSqlSafe(ddl::create_index(
+                    &schema, table, number, columns,
+                )))
+                .await?;
+        }
+    }
+    ensure_readers_schema(&mut transaction, readers).await?;
+    for table in &manifest.tables {
+        transaction
+            .execute(AssertSqlSafe(ddl::create_view(
+                readers,
+                &schema,
+                table,
+                &manifest.name,
+            )))
+            .await?;
+    }
+    let description = description(manifest);
+    let render = |template| AssertSqlSafe(render(template, &[("control", checkpoints.control())]));
+    sqlx::query(render(include_str!("sql/insert_generation.sql")))
+        .bind(&key.projection)
+        .bind(key.generation)
+        .bind(schema.as_str())
+        .bind(sha256)
+        .bind(&manifest.version)
+        .bind(description.to_string())
+        .execute(&mut *transaction)
+        .await?;
+    sqlx::query(render(include_str!("sql/insert_checkpoint.sql")))
+        .bind(&key.projection)
+        .bind(key.generation)
+        .bind(start.0)
+        .bind(checkpoints.fence().term)
+        .bind(checkpoints.fence().term_id)
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    let (sha256, plugin_version) = (sha256.to_owned(), manifest.version.clone());
+    Ok(Generation {
+        key,
+        schema,
+        sha256,
+        plugin_version,
+        description,
+    })
+}
+
+/// What a plugin declared, in the shape kept in `generations.description`.
+#[must_use]
+pub fn description(manifest: &Manifest) -> serde_json::Value {
+    let table = |table: &Table| {
+        let names = |columns: &[usize]| -> Vec<&str> {
+            columns
+                .iter()
+                .map(|&at| table.columns[at].name.as_str())
+                .collect()
+        };
+        let columns: Vec<_> = table
+            .columns
+            .iter()
+            .map(|column| {
+                serde_json::json!({
+                    "name": column.name.as_str(),
+                    "type": column.column_type.sql(),
+                    "nullable": column.nullable,
+                    "default": column.default,
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "name": table.name.as_str(),
+            "columns": columns,
+            "primary_key": names(&table.primary_key),
+            "indexes": table.indexes.iter().map(|index| names(index)).collect::<Vec<_>>(),
+        })
+    };
+    serde_json::json!({
+        "name": manifest.name,
+        "version": manifest.version,
+        "types": manifest.subscription.types,
+        "stream_prefixes": manifest.subscription.stream_prefixes,
+        "reads": manifest.reads,
+        "tables": manifest.tables.iter().map(table).collect::<Vec<_>>(),
+    })
+}
+
+async fn refuse_taken_names(
+    connection: &mut PgConnection,
+    control: &Identifier,
+    readers: &Identifier,
+    manifest: &Manifest,
+) -> Result<(), Error> {
+    let projection = manifest.name.clone();
+    let names: Vec<&str> = manifest
+        .tables
+        .iter()
+        .map(|table| table.name.as_str())
+        .collect();
+    let statement = render(
+        include_str!("sql/table_owners.sql"),
+        &[("control", control)],
+    );
+    let owner = sqlx::query(AssertSqlSafe(statement))
+        .bind(&projection)
+        .bind(&names)
+        .fetch_optional(&mut *connection)
+        .await?;
+    if let Some(row) = owner {
+        return Err(Error::TableTaken {
+            projection,
+            table: row.try_get(1)?,
+            owner: row.try_get(0)?,
+        });
+    }
+    let foreign = sqlx::query(include_str!("sql/foreign_relations.sql"))
+        .bind(readers.as_str())
+        .bind(&names)
+        .fetch_optional(connection)
+        .await?;
+    match foreign {
+        Some(row) => Err(Error::ViewTaken {
+            projection,
+            schema: readers.clone(),
+            table: row.try_get(0)?,
+        }),
+        None => Ok(()),
+    }
+}
+
+async fn create_schema(
+    connection: &mut PgConnection,
+    manifest: &Manifest,
+    schema: &Identifier,
+) -> Result<(), Error> {
+    match connection
+        .execute(AssertSqlSafe(format!("CREATE SCHEMA {}", schema.quoted())))
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let error = DatabaseError::from(error);
+            if error.sqlstate() == Some("42P06") {
+                return Err(Error::SchemaTaken {
+                    projection: manifest.name.clone(),
+                    schema: schema.clone(),
+                });
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// `CREATE SCHEMA IF NOT EXISTS` asks for a privilege on the database even when the schema is there.
+async fn ensure_readers_schema(
+    connection: &mut PgConnection,
+    readers: &Identifier,
+) -> Result<(), Error> {
+    let there = sqlx::query("SELECT 1 FROM pg_namespace WHERE nspname = $1")
+        .bind(readers.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
+    if there.is_none() {
+        connection
+            .execute(AssertSqlSafe(format!(
+                "CREATE SCHEMA IF NOT EXISTS {}",
+                readers.quoted()
+            )))
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! The statements' text. Names are checked identifiers; values are always bound.
+
+use std::fmt::Write as _;
+
+use crate::database::identifier::Identifier;
+use crate::plugin::manifest::ColumnType;
+
+use super::super::bind::wire;
+use super::super::check::TableShape;
+use super::super::lookup::Source;
+
+/// How a column is changed by an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Set,
+    Add,
+}
+
+/// Marks our own overflow message inside the database's, which names no column by itself.
+const OVERFLOW_MARK: &str = "overflow of column ";
+
+/// The column in the database's message, when an `add` left its range.
+pub(super) fn overflowing_column(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once(OVERFLOW_MARK)?;
+    rest.split([':', ' ', '"']).next().map(str::to_owned)
+}
+
+/// Numbers parameters and collects the arrays of an `unnest`.
+#[derive(Default)]
+struct Unnest {
+    parameters: usize,
+    arrays: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Unnest {
+    fn array(&mut self, array_type: &str, name: String) {
+        self.parameters += 1;
+        self.arrays
+            .push(format!("${}::{array_type}", self.parameters));
+        self.names.push(name);
+    }
+
+    fn column(&mut self, shape: &TableShape, column: usize, name: String) {
+        self.array(wire(shape.table.columns[column].column_type).0, name);
+    }
+
+    fn keys(&mut self, shape: &TableShape) {
+        for (part, &column) in shape.table.primary_key.iter().enumerate() {
+            self.column(shape, column, format!("k{part}"));
+        }
+    }
+
+    fn from(&self, ordinality: bool) -> String {
+        let (with, ord) = if ordinality {
+            (" WITH ORDINALITY", ", ord")
+        } else {
+            ("", "")
+        };
+        format!(
+            "unnest({}){with} AS u({}{ord})",
+            self.arrays.join(", "),
+            self.names.join(", ")
+        )
+    }
+}
+
+fn table(schema: &Identifier, shape: &TableShape) -> String {
+    format!("{}.{}", schema.quoted(), shape.table.name.quoted())
+}
+
+fn quoted(shape: &TableShape, column: usize) -> String {
+    shape.table.columns[column].name.quoted()
+}
+
+fn cast(shape: &TableShape, column: usize) -> &'static str {
+    wire(shape.table.columns[column].column_type).1
+}
+
+fn on_key(shape: &TableShape) -> String {
+    let parts = shape.table.primary_key.iter().enumerate();
+    parts
+        .map(|(part, &column)| {
+            format!(
+                "t.{} = u.k{part}{}",
+                quoted(shape, column),
+                cast(shape, column)
+            )
+        })
+        .collect::<Vec<_>>()
+        .join(" AND ")
+}
+
+/// For each key, in order, whether its row is there.
+pub(super) fn present(schema: &Identifier, shape: &TableShape) -> String {
+    let mut unnest = Unnest::default();
+    unnest.keys(shape);
+    format!(
+        "SELECT EXISTS (SELECT FROM {} t WHERE {}) FROM {} ORDER BY u.ord",
+        table(schema, shape),
+        on_key(shape),
+        unnest.from(true)
+    )
+}
+
+/// The rows of these keys: the key's place, the checkpoint, whether there is a row, and its columns.
+pub(in super::super) fn select(source: &Source, shape: &TableShape) -> String {
+    let mut unnest = Unnest::default();
+    unnest.keys(shape);
+    let columns = shape.table.columns.iter().map(|column| {
+        let as_text = matches!(column.column_type, ColumnType::Numeric | ColumnType::Date | ColumnType::Jsonb);
+        format!("t.{}{}", column.name.quoted(), if as_text { "::text" } else { "" })
+    });
+    let columns: Vec<_> = columns.collect();
+    format!(
+        "SELECT u.ord, (SELECT position FROM {}.checkpoints WHERE projection = ${} AND generation = ${}), \
+         t.{} IS NOT NULL, {} FROM {} LEFT JOIN {} t ON {}",
+        source.control.quoted(),
+        unnest.parameters + 1,
+        unnest.parameters + 2,
+        quoted(shape, shape.table.primary_key[0]),
+        columns.join(", "),
+        unnest.from(true),
+        table(&source.schema, shape),
+        on_key(shape)
+    )
+}
+
+pub(super) fn delete(schema: &Identifier, shape: &TableShape) -> String {
+    let mut unnest = Unnest::default();
+    unnest.keys(shape);
+    format!(
+        "DELETE FROM {} t USING {} WHERE {}",
+        table(schema, shape),
+        unnest.from(false),
+        on_key(shape)
+    )
+}
+
+pub(super) fn insert(schema: &Identifier, shape: &TableShape, replace: bool) -> String {
+    let mut unnest = Unnest::default();
+    let all = 0..shape.table.columns.len();
+    for column in all.clone() {
+        unnest.column(shape, column, format!("c{column}"));
+    }
+    let names: Vec<_> = all.clone().map(|column| quoted(shape, column)).collect();
+    let values: Vec<_> = all
+        .clone()
+        .map(|column| format!("u.c{column}{}", cast(shape, column)))
+        .collect();
+    let key: Vec<_> = shape
+        .table
+        .primary_key
+        .iter()
+        .map(|&column| quoted(shape, column))
+        .collect();
+    let set: Vec<_> = all
+        .filter(|&column| !shape.in_key[column])
+        .map(|column| format!("{0} = EXCLUDED.{0}", quoted(shape, column)))
+        .collect();
+    let conflict = if replace && !set.is_empty() {
+        format!("DO UPDATE SET {}", set.join(", "))
+    } else {
+        "DO NOTHING".to_owned()
+    };
+    format!(
+        "INSERT INTO {} AS t ({}) SELECT {} FROM {} ON CONFLICT ({}) {conflict}",
+        table(schema, shape),
+        names.join(", "),
+        values.join(", "),
+        unnest.from(false),
+        key.join(", ")
+    )
+}
+
+/// With `returning`, the places of the keys whose rows were there.
+pub(super) fn update(
+    schema: &Identifier,
+    shape: &TableShape,
+    columns: &[(usize, Kind)],
+    returning: bool,
+) -> String {
+    let mut unnest = Unnest::default();
+    unnest.keys(shape);
+    let mut set = Vec::with_capacity(columns.len());
+    for &(column, kind) in columns {
+        set.push(match kind {
+            Kind::Set => {
+                unnest.column(shape, column, format!("c{column}"));
+                format!(
+                    "{} = u.c{column}{}",
+                    quoted(shape, column),
+                    cast(shape, column)
+                )
+            }
+            Kind::Add => add(&mut unnest, shape, column),
+        });
+    }
+    let mut statement = format!(
+        "UPDATE {} t SET {} FROM {} WHERE {}",
+        table(schema, shape),
+        set.join(", "),
+        unnest.from(returning),
+        on_key(shape)
+    );
+    if returning {
+        let _ = write!(statement, " RETURNING u.ord");
+    }
+    statement
+}
+
+/// `add` to one column. A bigint is added as numeric, so that the range is judged here and the message can
+/// name the column: the database's own "bigint out of range" does not.
+fn add(unnest: &mut Unnest, shape: &TableShape, column: usize) -> String {
+    let name = quoted(shape, column);
+    match shape.table.columns[column].column_type {
+        ColumnType::BigInt => {
+            for part in ["sum", "low", "high"] {
+                unnest.array("text[]", format!("{part}{column}"));
+            }
+            let base = format!("coalesce(t.{name}, 0)::numeric");
+            format!(
+                "{name} = CASE WHEN {base} + u.low{column}::numeric >= -9223372036854775808 \
+                 AND {base} + u.high{column}::numeric <= 9223372036854775807 \
+                 THEN ({base} + u.sum{column}::numeric)::bigint \
+                 ELSE ('{OVERFLOW_MARK}{bare}: ' || {base}::text || ' and the amounts ' || u.low{column} || ' to ' || u.high{column})::bigint END",
+                bare = shape.table.columns[column].name,
+            )
+        }
+        ColumnType::Numeric => {
+            unnest.array("text[]", format!("sum{column}"));
+            format!("{name} = coalesce(t.{name}, 0) + u.sum{column}::numeric")
+        }
+        _ => {
+            unnest.array("double precision[]", format!("sum{column}"));
+            format!("{name} = coalesce(t.{name}, 0) + u.sum{column}")
+        }
+    }
+}
+
+pub(super) fn remove_where(schema: &Identifier, shape: &TableShape, columns: &[usize]) -> String {
+    let mut unnest = Unnest::default();
+    let mut on = Vec::with_capacity(columns.len());
+    for &column in columns {
+        unnest.column(shape, column, format!("c{column}"));
+        on.push(format!(
+            "t.{} IS NOT DISTINCT FROM u.c{column}{}",
+            quoted(shape, column),
+            cast(shape, column)
+        ));
+    }
+    format!(
+        "DELETE FROM {} t USING {} WHERE {}",
+        table(schema, shape),
+        unnest.from(false),
+        on.join(" AND ")
+    )
+}

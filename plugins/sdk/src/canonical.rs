@@ -1,0 +1,170 @@
+//! One form for each value, so that a row reads the same whether the host answered it or this batch wrote it.
+//!
+//! A value that does not fit its column is left as it is: the host refuses the write, and the batch with it.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::description::ColumnType;
+use crate::types::{Decimal, Timestamp, Uuid};
+use crate::value::Value;
+
+/// JSON nested deeper than this is left as it is.
+const DEPTH_MAX: usize = 128;
+
+/// The form that the host answers for a column of this type: `int` for bigint, `float` for double precision,
+/// `boolean`, `bytes`, `texts`, and canonical text for all others. `position` is that of the write's event.
+pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) -> Value {
+    let fitting = match (column_type, &value) {
+        (_, Value::Null) => return Value::Null,
+        (_, Value::Position) => {
+            let number = i64::try_from(position).unwrap_or(i64::MAX);
+            return canonical(column_type, Value::Int(number), position);
+        }
+        (ColumnType::BigInt, Value::Text(text) | Value::Other((_, text))) => {
+            whole(text).map(Value::Int)
+        }
+        (ColumnType::Double, Value::Int(number)) => Some(Value::Float(*number as f64)),
+        (ColumnType::Double, Value::Text(text) | Value::Other((_, text))) => {
+            text.parse().ok().map(Value::Float)
+        }
+        (ColumnType::Boolean, Value::Text(text) | Value::Other((_, text))) => {
+            text.parse().ok().map(Value::Boolean)
+        }
+        (ColumnType::Numeric, Value::Int(number)) => Some(Value::Text(number.to_string())),
+        (ColumnType::Numeric, Value::Float(number)) => Some(Value::Text(number.to_string())),
+        (ColumnType::Numeric, Value::Text(text) | Value::Other((_, text))) => {
+            Decimal::parse(text).map(|number| Value::Text(number.to_string()))
+        }
+        (ColumnType::Timestamptz, Value::Text(text) | Value::Other((_, text))) => {
+            Timestamp::parse_with_offset(text).map(Value::from)
+        }
+        (ColumnType::Uuid, Value::Text(text) | Value::Other((_, text))) => {
+            Uuid::parse(text).map(Value::from)
+        }
+        (ColumnType::Jsonb, Value::Text(text) | Value::Other((_, text))) => {
+            json(text).map(Value::Text)
+        }
+        (ColumnType::Text | ColumnType::Date, Value::Other((_, text))) => {
+            Some(Value::Text(text.clone()))
+        }
+        _ => None,
+    };
+    fitting.unwrap_or(value)
+}
+
+fn whole(text: &str) -> Option<i64> {
+    text.parse().ok().or_else(|| Decimal::parse(text)?.to_i64())
+}
+
+/// JSON as `jsonb` keeps it: the last of equal keys, keys by length and then by bytes, plain numbers; compact.
+fn json(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    write_json(text, DEPTH_MAX, &mut out)?;
+    Some(out)
+}
+
+fn write_json(text: &str, depth: usize, out: &mut String) -> Option<()> {
+    let depth = depth.checked_sub(1)?;
+    let text = text.trim();
+    match text.as_bytes().first()? {
+        b'{' => {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+            let mut members: Vec<_> = members.into_iter().collect();
+            members.sort_by(|(left, _), (right, _)| (left.len(), left).cmp(&(right.len(), right)));
+            for (place, (name, value)) in members.iter().enumerate() {
+                out.push(if place == 0 { '{' } else { ',' });
+                out.push_str(&serde_json::to_string(name).ok()?);
+                out.push(':');
+                write_json(value.get(), depth, out)?;
+            }
+            out.push_str(if members.is_empty() { "{}" } else { "}" });
+        }
+        b'[' => {
+            let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+            for (place, value) in items.iter().enumerate() {
+                out.push(if place == 0 { '[' } else { ',' });
+                write_json(value.get(), depth, out)?;
+            }
+            out.push_str(if items.is_empty() { "[]" } else { "]" });
+        }
+        b'"' => {
+            let value: String = serde_json::from_str(text).ok()?;
+            out.push_str(&serde_json::to_string(&value).ok()?);
+        }
+        b't' | b'f' | b'n' => {
+            serde_json::from_str::<&RawValue>(text).ok()?;
+            out.push_str(text);
+        }
+        _ => {
+            serde_json::from_str::<&RawValue>(text).ok()?;
+            out.push_str(&Decimal::parse(text)?.to_string());
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{canonical, json};
+    use crate::description::ColumnType;
+    use crate::value::Value;
+
+    fn check(column_type: ColumnType, value: impl Into<Value>, expected: impl Into<Value>) {
+        let value = value.into();
+        let described = format!("{value:?} as {column_type:?}");
+        assert_eq!(
+            canonical(column_type, value, 7),
+            expected.into(),
+            "{described}"
+        );
+    }
+
+    #[test]
+    fn values_take_the_form_that_the_host_answers() {
+        check(ColumnType::BigInt, Value::Position, 7_i64);
+        check(ColumnType::Numeric, Value::Position, "7");
+        check(ColumnType::BigInt, "42", 42_i64);
+        check(
+            ColumnType::BigInt,
+            "99999999999999999999",
+            "99999999999999999999",
+        );
+        check(ColumnType::Double, 2_i64, 2.0);
+        check(ColumnType::Double, "0.5", 0.5);
+        check(ColumnType::Boolean, "true", true);
+        check(ColumnType::Numeric, "+01.50", "1.50");
+        check(
+            ColumnType::Timestamptz,
+            "2026-01-01T08:00:00.1234567+08:00",
+            "2026-01-01T00:00:00.123456Z",
+        );
+        check(
+            ColumnType::Uuid,
+            "0A1B2C3D-4E5F-6789-ABCD-EF0123456789",
+            "0a1b2c3d-4e5f-6789-abcd-ef0123456789",
+        );
+        check(ColumnType::Uuid, "nonsense", "nonsense");
+        check(ColumnType::Text, Value::Null, Value::Null);
+    }
+
+    #[test]
+    fn json_takes_the_form_of_jsonb() {
+        for (text, expected) in [
+            (
+                r#" {"bb":1, "a":[1e2, -0.0, 1.50], "bb": {"x":"\u00e9"}} "#,
+                Some(r#"{"a":[100,0.0,1.50],"bb":{"x":"é"}}"#),
+            ),
+            ("{}", Some("{}")),
+            ("[ ]", Some("[]")),
+            ("null", Some("null")),
+            ("nul", None),
+            ("01", None),
+            ("{\"a\":}", None),
+        ] {
+            assert_eq!(json(text).as_deref(), expected, "{text}");
+        }
+        assert_eq!(json(&"[".repeat(200)), None);
+    }
+}

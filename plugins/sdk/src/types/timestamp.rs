@@ -1,0 +1,290 @@
+//! Times: RFC 3339 in UTC, cut to microseconds.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+
+const MICROS: i64 = 1_000_000;
+const DAY_SECONDS: i64 = 86_400;
+
+/// A moment to the microsecond, in the years 1 to 9999.
+///
+/// Read from `2026-03-01T08:30:00Z` with any number of fraction digits, of which six count: the rest is cut, not
+/// rounded, so that a rebuild and the database agree. A leap second (`:60`) is refused. Written with `Z`, without
+/// a fraction when it is zero and with six digits otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From microseconds since 1970-01-01T00:00:00Z, such as an event's `recorded_at`.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Reads a time in UTC, which must end in `Z`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (moment, rest) = local(text.as_bytes())?;
+        (rest == b"Z").then_some(Self(moment))
+    }
+
+    /// Reads a time with `Z` or an offset such as `+08:00`.
+    pub(crate) fn parse_with_offset(text: &str) -> Option<Self> {
+        let (moment, rest) = local(text.as_bytes())?;
+        let &[sign @ (b'+' | b'-'), ref clock @ ..] = rest else {
+            return (rest == b"Z").then_some(Self(moment));
+        };
+        if clock.len() != 5 || clock[2] != b':' {
+            return None;
+        }
+        let (hours, minutes) = (number(&clock[..2])?, number(&clock[3..])?);
+        if hours > 15 || minutes > 59 {
+            return None;
+        }
+        let offset = (hours * 60 + minutes) * 60 * MICROS;
+        Some(Self(if sign == b'+' {
+            moment - offset
+        } else {
+            moment + offset
+        }))
+    }
+}
+
+/// The moment that the date and the clock time would be in UTC, and what follows them.
+fn local(text: &[u8]) -> Option<(i64, &[u8])> {
+    if text.len() < 20
+        || text[4] != b'-'
+        || text[7] != b'-'
+        || text[10] != b'T'
+        || text[13] != b':'
+        || text[16] != b':'
+    {
+        return None;
+    }
+    let (year, month, day) = (
+        number(&text[..4])?,
+        number(&text[5..7])?,
+        number(&text[8..10])?,
+    );
+    let (hour, minute, second) = (
+        number(&text[11..13])?,
+        number(&text[14..16])?,
+        number(&text[17..19])?,
+    );
+    if year == 0
+        || day == 0
+        || day > month_days(year, month)?
+        || hour > 23
+        || minute > 59
+        || second > 59
+    {
+        return None;
+    }
+    let mut rest = &text[19..];
+    let mut micros = 0;
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let length = fraction
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        if length == 0 {
+            return None;
+        }
+        micros = (0..6).fold(0, |micros, place| {
+            let digit = if place < length {
+                fraction[place] - b'0'
+            } else {
+                0
+            };
+            micros * 10 + i64::from(digit)
+        });
+        rest = &fraction[length..];
+    }
+    let seconds =
+        days_from_civil(year, month, day) * DAY_SECONDS + (hour * 60 + minute) * 60 + second;
+    Some((seconds * MICROS + micros, rest))
+}
+
+fn number(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0, |number, &byte| {
+        byte.is_ascii_digit()
+            .then(|| number * 10 + i64::from(byte - b'0'))
+    })
+}
+
+fn month_days(year: i64, month: i64) -> Option<i64> {
+    match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => Some(31),
+        4 | 6 | 9 | 11 => Some(30),
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => Some(29),
+        2 => Some(28),
+        _ => None,
+    }
+}
+
+/// Days since 1970-01-01 in the Gregorian calendar; years begin in March here, so that the leap day is last.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400;
+    (if month <= 2 { year + 1 } else { year }, month, day)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.div_euclid(MICROS);
+        let micros = self.0.rem_euclid(MICROS);
+        let (year, month, day) = civil_from_days(seconds.div_euclid(DAY_SECONDS));
+        let clock = seconds.rem_euclid(DAY_SECONDS);
+        let (hour, minute, second) = (clock / 3_600, clock / 60 % 60, clock % 60);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
+        )?;
+        if micros != 0 {
+            write!(f, ".{micros:06}")?;
+        }
+        f.write_str("Z")
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Timestamp;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time in UTC such as 2026-03-01T08:30:00Z")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Timestamp, E> {
+                Timestamp::parse(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timestamp;
+
+    fn check(text: &str, expected: Option<&str>) {
+        let found = Timestamp::parse(text).map(|moment| moment.to_string());
+        assert_eq!(found.as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn fractions_are_cut_to_microseconds() {
+        check("2026-03-01T08:30:00Z", Some("2026-03-01T08:30:00Z"));
+        check("2026-03-01T08:30:00.000Z", Some("2026-03-01T08:30:00Z"));
+        check(
+            "2026-03-01T08:30:00.5Z",
+            Some("2026-03-01T08:30:00.500000Z"),
+        );
+        check(
+            "2026-03-01T08:30:00.123456Z",
+            Some("2026-03-01T08:30:00.123456Z"),
+        );
+        check(
+            "2026-03-01T08:30:00.999999999Z",
+            Some("2026-03-01T08:30:00.999999Z"),
+        );
+        check(
+            "2026-03-01T08:30:00.000000999Z",
+            Some("2026-03-01T08:30:00Z"),
+        );
+        check(
+            "1969-12-31T23:59:59.9999999Z",
+            Some("1969-12-31T23:59:59.999999Z"),
+        );
+    }
+
+    #[test]
+    fn the_calendar_is_checked() {
+        check("2024-02-29T00:00:00Z", Some("2024-02-29T00:00:00Z"));
+        check("2000-02-29T00:00:00Z", Some("2000-02-29T00:00:00Z"));
+        check("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00Z"));
+        check(
+            "9999-12-31T23:59:59.999999Z",
+            Some("9999-12-31T23:59:59.999999Z"),
+        );
+        for text in [
+            "2023-02-29T00:00:00Z",
+            "1900-02-29T00:00:00Z",
+            "0000-01-01T00:00:00Z",
+            "2024-13-01T00:00:00Z",
+            "2024-00-01T00:00:00Z",
+            "2024-04-31T00:00:00Z",
+            "2024-04-00T00:00:00Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:60:00Z",
+            "2016-12-31T23:59:60Z",
+            "2024-01-01T00:00:00",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01T00:00:00+00:00",
+            "2024-01-01 00:00:00Z",
+            "2024-01-01T00:00:00ZZ",
+            "20240101T000000Z0000",
+            "2024-01-01T00:00:0éZ",
+            "",
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn every_day_comes_back() {
+        for day in -719_162..2_932_897 {
+            let moment = Timestamp::from_micros(day * 86_400_000_000);
+            assert_eq!(Timestamp::parse(&moment.to_string()), Some(moment));
+        }
+    }
+
+    #[test]
+    fn offsets_move_to_utc() {
+        let read = |text| Timestamp::parse_with_offset(text).map(|moment| moment.to_string());
+        assert_eq!(
+            read("2024-01-01T00:00:00+08:00").as_deref(),
+            Some("2023-12-31T16:00:00Z")
+        );
+        assert_eq!(
+            read("2024-01-01T00:00:00-00:30").as_deref(),
+            Some("2024-01-01T00:30:00Z")
+        );
+        assert_eq!(
+            read("2024-01-01T00:00:00Z").as_deref(),
+            Some("2024-01-01T00:00:00Z")
+        );
+        assert_eq!(read("2024-01-01T00:00:00+0800"), None);
+    }
+}
