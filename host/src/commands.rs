@@ -1,1 +1,253 @@
 //! The command line, a file for each command.
+//!
+//! Promises: data goes to standard output, everything else to standard error; a command ends with one of the
+//! codes of [`Exit`]; a reader that closed the pipe is no failure. Must never: end the process, or print a
+//! failure twice.
+
+use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+pub mod completions;
+pub mod config;
+pub mod explain;
+pub mod output;
+pub mod run;
+pub mod validate;
+pub mod version;
+
+use crate::config::{Environment, Flags, Loaded, Source};
+use crate::error::{Exit, Failure};
+use crate::telemetry::logging;
+use output::Output;
+
+/// Runs event-sourcing projections as WebAssembly plugins on PostgreSQL.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "projector-host",
+    version,
+    after_help = AFTER_HELP,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Settings of the process.
+    #[command(flatten)]
+    pub process: Process,
+    /// What to do; `run` when nothing is said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Arguments of `run`, for a command line without a command.
+    #[command(flatten, next_help_heading = "Options of `run`, which need no command")]
+    pub run: run::Args,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  projector-host config init > projections.toml   a commented configuration
+  projector-host validate                         check it, the plugins and the databases
+
+Exit codes: 0 done · 1 failed, or a check found a difference · 2 wrong usage · 69 a database is unavailable · \
+70 bug in the host · 75 try again · 78 config, plugin or schema invalid";
+
+/// Settings of the process, for every command.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Process {
+    /// The configuration file
+    #[arg(
+        long,
+        global = true,
+        env = "PROJECTOR_CONFIG",
+        value_name = "FILE",
+        default_value = "projections.toml"
+    )]
+    pub config: PathBuf,
+    /// Name of this replica [env: PROJECTOR_NODE]
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    pub node: Option<String>,
+    /// What is logged: a level, or pairs such as `info,sqlx=warn` [env: PROJECTOR_LOG]
+    #[arg(long, global = true, value_name = "FILTER", hide_short_help = true)]
+    pub log: Option<String>,
+    /// How log lines look [env: PROJECTOR_LOG_FORMAT]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        value_parser = ["text", "json"],
+        hide_short_help = true
+    )]
+    pub log_format: Option<String>,
+}
+
+/// Every command.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Start a replica (this is what happens without a command, too)
+    Run(run::Args),
+    /// Check the config, the plugins and the databases; lists all faults and changes nothing
+    Validate(validate::Args),
+    /// Show effective values, print the JSON schema, or write a commented sample
+    Config(config::Args),
+    /// Explain an error code
+    Explain(explain::Args),
+    /// Print the completion script of a shell
+    Completions(completions::Args),
+    /// Print the versions of the host, of the plugin contract and of the engine
+    Version(version::Args),
+}
+
+/// What a command works with.
+#[derive(Debug)]
+pub struct Context {
+    /// The configuration.
+    pub config: Loaded,
+    /// Where answers go.
+    pub out: Output,
+}
+
+/// Runs a command line to its end.
+///
+/// Failures and bugs are printed to standard error.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let environment = Environment::of_process();
+    let out = Output::new(&environment);
+    let result = guarded(|| {
+        let cli = match parse(arguments) {
+            Ok(cli) => cli,
+            Err(error) => {
+                // Help and version are answers, not failures; a closed pipe is none either.
+                let _ = error.print();
+                return match error.exit_code() {
+                    0 => Ok(()),
+                    _ => Err(Failure::new(Exit::Usage, "")),
+                };
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot start the runtime: {error}"))
+            })?;
+        let result = runtime.block_on(dispatch(cli, &environment, &out));
+        // A blocked look-up or file must not hold up the end of the process.
+        runtime.shutdown_background();
+        result
+    });
+    match result {
+        Ok(()) => Exit::Done,
+        Err(failure) => {
+            out.failure(&failure);
+            failure.exit
+        }
+    }
+}
+
+/// Parses a command line.
+///
+/// # Errors
+/// Wrong usage, and also help and version, which clap treats alike.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(arguments)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    if cli.command.is_some() && cli.run != run::Args::default() {
+        // Otherwise `projector-host --dev status` would drop the flag silently.
+        return Err(Cli::command().error(
+            clap::error::ErrorKind::ArgumentConflict,
+            "arguments of `run` stand after `run`, or without any command",
+        ));
+    }
+    Ok(cli)
+}
+
+async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(), Failure> {
+    let process = &cli.process;
+    let command = cli.command.unwrap_or(Command::Run(cli.run));
+    match command {
+        Command::Run(args) => {
+            let listen = args.http_listen.clone();
+            let context = context(process, environment, listen, false, out)?;
+            run::run(args, &context).await
+        }
+        Command::Validate(args) => {
+            let loaded = load(process, environment, None);
+            validate::run(args, loaded, out).await
+        }
+        Command::Config(args) => config::run(args, || load(process, environment, None), out),
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Completions(args) => completions::run(&args, out),
+        Command::Version(args) => version::run(args, out),
+    }
+}
+
+fn load(
+    process: &Process,
+    environment: &Environment,
+    http_listen: Option<String>,
+) -> Result<Loaded, crate::config::Faults> {
+    let flags = Flags {
+        node: process.node.clone(),
+        log: process.log.clone(),
+        log_format: process.log_format.clone(),
+        http_listen,
+    };
+    crate::config::load(&process.config, environment, &flags)
+}
+
+/// Loads the configuration, says what is odd about it, and starts the log.
+fn context(
+    process: &Process,
+    environment: &Environment,
+    http_listen: Option<String>,
+    quiet: bool,
+    out: &Output,
+) -> Result<Context, Failure> {
+    let config = load(process, environment, http_listen)?;
+    let host = &config.config.host;
+    let filter = match config.source("host.log") {
+        // A command that answers a question shows only what went wrong, unless somebody wants to see more.
+        Source::Default if quiet => "warn",
+        _ => host.log.as_str(),
+    };
+    logging::init(host.log_format, filter, out.colors_on_stderr())
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    for warning in &config.warnings {
+        tracing::warn!(code = %warning.code, place = %warning.place, "{}", warning.message);
+    }
+    Ok(Context {
+        config,
+        out: out.clone(),
+    })
+}
+
+/// Turns a panic into a failure that asks for a report.
+fn guarded(run: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("projector-host {}: {panic}", env!("CARGO_PKG_VERSION"));
+    }));
+    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        Err(Failure::new(
+            Exit::Bug,
+            "this is a bug in projector-host: please report it with the lines above and the command that you ran",
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_panic_becomes_exit_code_70_and_asks_for_a_report() {
+        let failure = guarded(|| panic!("on purpose")).expect_err("it panicked");
+        assert_eq!(failure.exit, Exit::Bug);
+        assert!(failure.message.contains("please report"), "{failure}");
+    }
+}

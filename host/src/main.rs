@@ -1,2 +1,8 @@
-//! placeholder
-fn main() {}
+//! Parses the command line, runs it, and turns the result into an exit code. No logic lives here.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let exit = projector_host::commands::main(std::env::args_os());
+    ExitCode::from(exit.code())
+}
