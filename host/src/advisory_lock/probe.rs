@@ -8,8 +8,35 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 
+use super::error::Error as LockError;
 use crate::database::error::Error;
 use crate::database::session::{Database, Purpose, bounded};
+use crate::leadership::Refusal;
+
+/// Makes sure that locks count on this connection, and returns the server process behind it.
+///
+/// # Errors
+/// [`LockError::Refused`] on a standby, a read-only server or behind a transaction pooler; otherwise what the
+/// database said.
+pub async fn check(
+    connection: &mut PgConnection,
+    database: &Database,
+    limit: Duration,
+) -> Result<i32, LockError> {
+    let facts = sqlx::raw_sql(
+        "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('transaction_read_only')::boolean",
+    );
+    let row = bounded(database.name, limit, facts.fetch_one(&mut *connection)).await?;
+    let (in_recovery, read_only): (bool, bool) = (row.try_get(1)?, row.try_get(2)?);
+    if in_recovery || read_only {
+        let refusal = Refusal::standby(database.name, !in_recovery);
+        return Err(LockError::Refused(refusal));
+    }
+    if is_transaction_pooled(connection, database, limit).await? {
+        return Err(LockError::Refused(Refusal::pooler(database.name)));
+    }
+    Ok(row.try_get(0)?)
+}
 
 /// Whether statements of one client may meet different servers: then session locks mean nothing.
 ///

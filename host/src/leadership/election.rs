@@ -210,6 +210,9 @@ impl Service {
         if requests.hint {
             self.turn(Some(Input::Hint));
         }
+        if let Some(term) = requests.fenced {
+            self.turn(Some(Input::Fenced(term)));
+        }
         if let Some(term) = requests.drained {
             self.turn(Some(Input::Drained(term)));
         }

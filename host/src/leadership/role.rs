@@ -7,7 +7,7 @@
 //! leading past `trusted_until`; no state without a next wake-up, so no path stops competing for ever. Must
 //! never: wait, block, or read a clock.
 
-mod dice;
+pub(in crate::leadership) mod dice;
 mod timing;
 
 pub use timing::Timing;
@@ -89,6 +89,8 @@ pub enum Input {
     TermLost,
     /// The read-model database could not say.
     TermUnknown,
+    /// A batch of this term matched no row: somebody claimed a newer one.
+    Fenced(Term),
     /// All work of this term has ended.
     Drained(Term),
     /// Resign, if leading.
@@ -348,6 +350,11 @@ impl Machine {
             Input::TermLost => {
                 self.term_busy = false;
                 self.drain(now, Cause::TermLost, out);
+            }
+            Input::Fenced(fenced) => {
+                if matches!(self.state, State::Leading { term, .. } if term == fenced) {
+                    self.drain(now, Cause::TermLost, out);
+                }
             }
             Input::Drained(ended) => {
                 if let State::Draining { term, drained, .. } = &mut self.state

@@ -60,6 +60,12 @@ impl Handle {
         self.shared.wake.notify_one();
     }
 
+    /// Says that a batch under this term matched no row of its checkpoint: a newer term was claimed.
+    pub fn fenced(&self, term: Term) {
+        self.shared.fenced.fetch_max(term.0, Ordering::AcqRel);
+        self.shared.wake.notify_one();
+    }
+
     /// Says that the lock may have become free, so that a follower tries now and not at its next interval.
     pub fn try_now(&self) {
         self.shared.requests().hint = true;
@@ -109,6 +115,7 @@ pub(super) struct Shared {
     pub(super) wake: Notify,
     requests: Mutex<Requests>,
     drained: AtomicI64,
+    fenced: AtomicI64,
     progress: AtomicU64,
     clock: Arc<dyn Clock>,
     pub(super) last_beat: AtomicU64,
@@ -128,6 +135,7 @@ pub(super) struct Taken {
     pub(super) resign: Option<String>,
     pub(super) hint: bool,
     pub(super) drained: Option<Term>,
+    pub(super) fenced: Option<Term>,
     pub(super) progress: Moment,
 }
 
@@ -137,6 +145,7 @@ impl Shared {
             wake: Notify::new(),
             requests: Mutex::default(),
             drained: AtomicI64::new(0),
+            fenced: AtomicI64::new(0),
             progress: AtomicU64::new(0),
             clock,
             last_beat: AtomicU64::new(0),
@@ -148,11 +157,15 @@ impl Shared {
 
     pub(super) fn take_requests(&self) -> Taken {
         let requests = std::mem::take(&mut *self.requests());
-        let drained = self.drained.load(Ordering::Acquire);
+        let term = |cell: &AtomicI64| match cell.load(Ordering::Acquire) {
+            0 => None,
+            term => Some(Term(term)),
+        };
         Taken {
             resign: requests.resign,
             hint: requests.hint,
-            drained: (drained > 0).then_some(Term(drained)),
+            drained: term(&self.drained),
+            fenced: term(&self.fenced),
             progress: Moment(Duration::from_nanos(self.progress.load(Ordering::Relaxed))),
         }
     }
