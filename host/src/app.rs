@@ -6,7 +6,7 @@
 pub mod gate;
 mod leading;
 pub mod plugins;
-mod replica;
+pub mod replica;
 pub mod standing;
 pub mod caught_up;
 
@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::error::{Code, Exit, Failure};
+use crate::error::{Exit, Failure};
 use crate::http;
 use crate::telemetry::metrics::Metrics;
 
@@ -107,6 +107,6 @@ fn unstarted(error: std::io::Error) -> Failure {
 /// A refusal of all plugins together, for those who wait for every projection.
 fn refused_plugins(loaded: &LoadedPlugins) -> Option<Failure> {
     let first = loaded.refused.first()?;
-    let all: Vec<String> = loaded.refused.iter().map(ToString::to_string).collect();
-    Some(Failure::coded(Exit::Config, Code(first.code.0), all.join("\n")))
+    let all: Vec<String> = loaded.refused.iter().map(plugins::text).collect();
+    Some(Failure::coded(Exit::Config, first.code, all.join("\n")))
 }

@@ -10,13 +10,20 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
+pub mod append;
 pub mod completions;
 pub mod config;
+mod control;
 pub mod explain;
+pub mod migrate;
 pub mod output;
+pub mod pause;
+pub mod resume;
 pub mod run;
+pub mod status;
 pub mod validate;
 pub mod version;
+pub mod wait;
 
 use crate::config::{Environment, Flags, Loaded, Source};
 use crate::error::{Exit, Failure};
@@ -86,6 +93,18 @@ pub struct Process {
 pub enum Command {
     /// Start a replica (this is what happens without a command, too)
     Run(run::Args),
+    /// Create or upgrade the host's own tables
+    Migrate(migrate::Args),
+    /// Append events, one JSON object a line
+    Append(append::Args),
+    /// How far every projection is, and who leads
+    Status(status::Args),
+    /// Wait until projections have caught up
+    Wait(wait::Args),
+    /// Stop a projection after its running batch
+    Pause(pause::Args),
+    /// Let a paused or stopped projection go on
+    Resume(resume::Args),
     /// Check the config, the plugins and the databases; lists all faults and changes nothing
     Validate(validate::Args),
     /// Show effective values, print the JSON schema, or write a commented sample
@@ -171,6 +190,12 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
             let context = context(process, environment, listen, false, out)?;
             run::run(args, &context).await
         }
+        Command::Migrate(args) => migrate::run(args, &context(process, environment, None, true, out)?).await,
+        Command::Append(args) => append::run(args, &context(process, environment, None, true, out)?).await,
+        Command::Status(args) => status::run(args, &context(process, environment, None, true, out)?).await,
+        Command::Wait(args) => wait::run(args, &context(process, environment, None, true, out)?).await,
+        Command::Pause(args) => pause::run(args, &context(process, environment, None, true, out)?).await,
+        Command::Resume(args) => resume::run(args, &context(process, environment, None, true, out)?).await,
         Command::Validate(args) => {
             let loaded = load(process, environment, None);
             validate::run(args, loaded, out).await

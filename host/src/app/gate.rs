@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::database::error::Error as DatabaseError;
-use crate::database::migrate::{self, Schemas};
+use crate::database::migrate::{self, Part, Target};
 use crate::database::session::{Database, Purpose};
 use crate::error::{Class, Code, Exit, Failure};
 use crate::event_store::layout::Layout;
@@ -96,35 +96,42 @@ enum Refused {
 }
 
 async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused> {
-    let schemas = Schemas {
-        event_store: config.event_store.schema.clone(),
-        control: config.read_model.control_schema.clone(),
-    };
-    if config.host.auto_migrate {
-        migrate::up(&databases.event_store, &databases.read_model, &schemas).await.map_err(migration)?;
-    }
-    let mut store = databases.event_store.connect(&Purpose::Admin).await.map_err(database)?;
-    let mut model = databases.read_model.connect(&Purpose::Admin).await.map_err(database)?;
-    migrate::check(&mut store, &mut model, &schemas).await.map_err(migration)?;
-    let layout = Layout::Projector { schema: config.event_store.schema.clone() };
-    match preflight::identify(&mut store, &layout).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.class() == Class::Transient => {
-            Err(Refused::Wait(Failure::new(Exit::Unavailable, error.to_string())))
+    let parts = [
+        (&databases.event_store, Target { part: Part::EventStore, schema: config.event_store.schema.clone() }),
+        (&databases.read_model, Target { part: Part::ReadModel, schema: config.read_model.control_schema.clone() }),
+    ];
+    for (database, target) in &parts {
+        if config.host.auto_migrate {
+            for migration in migrate::up(database, target).await.map_err(migration)? {
+                tracing::info!(database = database.name, version = migration.version, "migrated");
+            }
         }
-        Err(error) => Err(Refused::End(Failure::new(Exit::Config, error.to_string()))),
+        let mut connection = database.connect(&Purpose::Admin).await.map_err(refused)?;
+        migrate::check(&mut connection, target).await.map_err(migration)?;
+        if target.part == Part::EventStore {
+            let layout = Layout::Projector { schema: target.schema.clone() };
+            preflight::identify(&mut connection, &layout).await.map_err(|error| match error.class() {
+                Class::Transient => Refused::Wait(Failure::new(Exit::Unavailable, error.to_string())),
+                Class::Poison | Class::Fatal => Refused::End(Failure::new(Exit::Config, error.to_string())),
+            })?;
+        }
     }
+    Ok(())
 }
 
 fn migration(error: migrate::Error) -> Refused {
-    if error.is_unavailable() { Refused::Wait(error.into()) } else { Refused::End(error.into()) }
+    match error {
+        migrate::Error::Unavailable(error) => refused(error),
+        error if error.class() == Class::Transient => Refused::Wait(error.into()),
+        error => Refused::End(error.into()),
+    }
 }
 
-fn database(error: DatabaseError) -> Refused {
+fn refused(error: DatabaseError) -> Refused {
     let failure = unavailable(&error);
     // The server answered and said no: a password, a role or a database that will not come by itself.
-    let refused = error.sqlstate().is_some_and(|state| state.starts_with("28") || state == "3D000" || state == "42501");
-    if refused { Refused::End(failure) } else { Refused::Wait(failure) }
+    let said_no = error.sqlstate().is_some_and(|state| state.starts_with("28") || state == "3D000" || state == "42501");
+    if said_no { Refused::End(failure) } else { Refused::Wait(failure) }
 }
 
 /// A database that cannot be used, as a command ends with it.

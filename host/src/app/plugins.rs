@@ -84,6 +84,12 @@ pub fn load(config: &Config, dev: bool) -> Result<LoadedPlugins, Failure> {
     Ok(LoadedPlugins { projections, refused: loaded.refused })
 }
 
+/// A refused file in one line.
+#[must_use]
+pub fn text(refused: &Refused) -> String {
+    format!("{}: {}", refused.file.display(), refused.message)
+}
+
 fn settings(config: &Config, name: &str) -> Settings {
     let own = config.projection(name);
     Settings {
@@ -97,7 +103,6 @@ fn settings(config: &Config, name: &str) -> Settings {
             config::StartFrom::Now => StartFrom::Now,
             config::StartFrom::Position(position) => StartFrom::After(position),
         },
-        limits: limits(&own.limits),
         batch_events_max: config.event_store.batch_events_max as usize,
         batch_bytes_max: usize::try_from(config.event_store.batch_bytes_max.as_u64()).unwrap_or(usize::MAX),
     }

@@ -9,7 +9,7 @@ use crate::advisory_lock::Key;
 use crate::config::{Config, LeaderKey};
 use crate::database::session::Database;
 use crate::error::{Exit, Failure};
-use crate::leadership::clock::SystemClock;
+use crate::leadership::clock::BootClock;
 use crate::leadership::role::Timing;
 use crate::leadership::{self, Handle, Role};
 use crate::telemetry::metrics::Metrics;
@@ -65,7 +65,7 @@ impl Replica {
         if self.shutdown.is_cancelled() {
             return Ok(());
         }
-        let clock = Arc::new(SystemClock::default());
+        let clock = Arc::new(BootClock);
         let options = self.election(databases)?;
         let (election, thread) = leadership::spawn(options, self.shutdown.clone(), clock)
             .map_err(|error| Failure::new(Exit::Config, error.to_string()))?;
@@ -123,8 +123,10 @@ impl Replica {
                 Role::Follower(denied) => {
                     self.metrics.denied(denied.overdue);
                     // What a person has to mend ends the process, so that its supervisor can show it.
-                    if let Some(refusal) = denied.refusal.filter(leadership::Refusal::is_configuration) {
-                        refused = Some(Failure::coded(Exit::Config, refusal.code(), denied.reason));
+                    if let Some(refusal) = denied.refusal
+                        && let Some(exit) = refusal.exit
+                    {
+                        refused = Some(Failure::coded(exit, refusal.code, refusal.message));
                         self.shutdown.cancel();
                     }
                 }
@@ -148,7 +150,7 @@ impl Replica {
             group: leader.group.clone(),
             node: config.host.node.clone(),
             host: gethostname::gethostname().to_string_lossy().into_owned(),
-            key: key(&leader.key)?,
+            key: key(leader.key),
             projection: None,
             lock_database,
             read_model: databases.read_model.clone(),
@@ -168,7 +170,10 @@ impl Replica {
 }
 
 /// The configured key as the toolkit knows it.
-pub(crate) fn key(key: &LeaderKey) -> Result<Key, Failure> {
-    let _ = key;
-    unreachable!()
+#[must_use]
+pub fn key(key: LeaderKey) -> Key {
+    match key {
+        LeaderKey::Single(key) => Key::Single(key),
+        LeaderKey::Pair { namespace, id } => Key::Pair(namespace, id),
+    }
 }

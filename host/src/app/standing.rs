@@ -82,7 +82,7 @@ impl Standing {
 
     /// Plugins were loaded, or refused.
     pub fn plugins_loaded(&self, loaded: &LoadedPlugins) {
-        *lock(&self.0.plugins) = Some(loaded.refused.iter().map(ToString::to_string).collect());
+        *lock(&self.0.plugins) = Some(loaded.refused.iter().map(super::plugins::text).collect());
     }
 
     /// Why plugin files were refused; none while they are still compiled.

@@ -57,7 +57,7 @@ impl Work {
             &self.plugin.config_json,
             events,
             lookups,
-            &self.settings.limits,
+            &self.plugin.limits,
         )?;
         let writes = output.writes.len();
         let checked = check(&self.shapes, events, output.writes)?;
