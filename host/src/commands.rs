@@ -10,9 +10,11 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
+pub mod append;
 pub mod completions;
 pub mod config;
 pub mod explain;
+pub mod migrate;
 pub mod output;
 pub mod run;
 pub mod validate;
