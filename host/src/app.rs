@@ -3,12 +3,12 @@
 //! A replica goes through a gate (both databases reachable, migrated and readable), then takes part in the
 //! election for as long as it lives, and projects while it leads. HTTP answers from the first moment on.
 
+pub mod caught_up;
 pub mod gate;
 mod leading;
 pub mod plugins;
 pub mod replica;
 pub mod standing;
-pub mod caught_up;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,7 +60,13 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Bug, error.to_string()))??;
     standing.plugins_loaded(&loaded);
     let ticking = tokio::spawn(tick(standing.clone(), shutdown.clone()));
-    let replica = Replica { config, loaded, metrics, standing, shutdown: shutdown.clone() };
+    let replica = Replica {
+        config,
+        loaded,
+        metrics,
+        standing,
+        shutdown: shutdown.clone(),
+    };
     let running = replica.run(&start);
     tokio::pin!(running);
     let ended = tokio::select! {

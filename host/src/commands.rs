@@ -21,6 +21,7 @@ pub mod pause;
 pub mod resume;
 pub mod run;
 pub mod status;
+mod store;
 pub mod validate;
 pub mod version;
 pub mod wait;
@@ -94,9 +95,9 @@ pub enum Command {
     /// Start a replica (this is what happens without a command, too)
     Run(run::Args),
     /// Create or upgrade the host's own tables
-    Migrate(migrate::Args),
+    Migrate(store::MigrateArgs),
     /// Append events, one JSON object a line
-    Append(append::Args),
+    Append(store::AppendArgs),
     /// How far every projection is, and who leads
     Status(status::Args),
     /// Wait until projections have caught up
@@ -190,12 +191,24 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
             let context = context(process, environment, listen, false, out)?;
             run::run(args, &context).await
         }
-        Command::Migrate(args) => migrate::run(args, &context(process, environment, None, true, out)?).await,
-        Command::Append(args) => append::run(args, &context(process, environment, None, true, out)?).await,
-        Command::Status(args) => status::run(args, &context(process, environment, None, true, out)?).await,
-        Command::Wait(args) => wait::run(args, &context(process, environment, None, true, out)?).await,
-        Command::Pause(args) => pause::run(args, &context(process, environment, None, true, out)?).await,
-        Command::Resume(args) => resume::run(args, &context(process, environment, None, true, out)?).await,
+        Command::Migrate(args) => {
+            store::migrate(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Append(args) => {
+            store::append(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Status(args) => {
+            status::run(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Wait(args) => {
+            wait::run(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Pause(args) => {
+            pause::run(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Resume(args) => {
+            resume::run(args, &context(process, environment, None, true, out)?).await
+        }
         Command::Validate(args) => {
             let loaded = load(process, environment, None);
             validate::run(args, loaded, out).await

@@ -6,7 +6,7 @@
 pub mod connections;
 pub mod error;
 pub mod identifier;
-pub mod migrate;
 pub mod micros;
+pub mod migrate;
 pub mod session;
 pub mod template;

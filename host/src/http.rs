@@ -41,7 +41,10 @@ impl Served {
     /// Waits until the last answer is sent, but not for ever.
     pub async fn ended(self) {
         let abort = self.task.abort_handle();
-        if tokio::time::timeout(std::time::Duration::from_secs(2), self.task).await.is_err() {
+        if tokio::time::timeout(std::time::Duration::from_secs(2), self.task)
+            .await
+            .is_err()
+        {
             abort.abort();
         }
     }
@@ -66,7 +69,12 @@ pub async fn serve(
 ) -> Result<Served, Failure> {
     let listen = config.http.listen;
     let unusable = |error: std::io::Error| {
-        Failure::new(Exit::Failed, format!("cannot listen on {listen} ([http] listen): {error}; port 0 takes any free one"))
+        Failure::new(
+            Exit::Failed,
+            format!(
+                "cannot listen on {listen} ([http] listen): {error}; port 0 takes any free one"
+            ),
+        )
     };
     let listener = TcpListener::bind(listen).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
@@ -80,7 +88,8 @@ pub async fn serve(
         .route("/metrics", get(metrics_page))
         .with_state(view);
     let task = tokio::spawn(async move {
-        let serving = axum::serve(listener, routes).with_graceful_shutdown(shutdown.cancelled_owned());
+        let serving =
+            axum::serve(listener, routes).with_graceful_shutdown(shutdown.cancelled_owned());
         if let Err(error) = serving.await {
             tracing::error!(%error, "the HTTP server ended");
         }

@@ -191,7 +191,8 @@ impl SessionLock {
     /// [`Error::Lost`]: drop the guard, and stop what the lock protects.
     pub async fn check(&mut self) -> Result<(), Error> {
         let (connection, database, limit) = self.session.parts();
-        let call = sqlx::query("SELECT pg_backend_pid(), pg_is_in_recovery()").fetch_one(connection);
+        let call =
+            sqlx::query("SELECT pg_backend_pid(), pg_is_in_recovery()").fetch_one(connection);
         let row = bounded(database.name, limit, call).await;
         let reason = match row {
             Ok(row) => {

@@ -50,8 +50,9 @@ pub async fn wait(
 ) -> Result<(), Failure> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let control = Control::new(config.read_model.control_schema.clone());
-    let layout = Layout::Projector { schema: config.event_store.schema.clone() };
-    let mut last = Failure::new(Exit::Failed, "nothing was heard of the projections");
+    let layout = Layout::Projector {
+        schema: config.event_store.schema.clone(),
+    };
     let mut target: Option<Position> = None;
     let mut session: Option<PgConnection> = None;
     loop {
@@ -70,20 +71,16 @@ pub async fn wait(
             session = Some(connection);
             Ok::<_, DatabaseError>(rows)
         };
-        let mut wait = LOOK_INTERVAL;
-        match looked.await {
+        let (last, wait) = match looked.await {
             Ok(rows) => match judge(&rows, names, target.unwrap_or_default()) {
                 Judged::Done => return Ok(()),
                 Judged::Never(failure) => return Err(failure),
                 Judged::NotYet(missing) => {
-                    last = Failure::new(Exit::Failed, format!("time-out: {missing}"));
+                    (Failure::new(Exit::Failed, format!("time-out: {missing}")), LOOK_INTERVAL)
                 }
             },
-            Err(error) => {
-                last = unavailable(&error);
-                wait = RETRY_INTERVAL;
-            }
-        }
+            Err(error) => (unavailable(&error), RETRY_INTERVAL),
+        };
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(last);
         }
@@ -95,7 +92,10 @@ async fn head(databases: &Databases, layout: &Layout) -> Result<Position, Databa
     let mut connection = databases.event_store.connect(&Purpose::Admin).await?;
     match tokio::time::timeout(ANSWER_TIMEOUT, inspect::head(&mut connection, layout)).await {
         Ok(head) => head.map_err(|error| DatabaseError::Driver(error.to_string())),
-        Err(_) => Err(DatabaseError::TimedOut { database: "event store", limit: ANSWER_TIMEOUT }),
+        Err(_) => Err(DatabaseError::TimedOut {
+            database: "event store",
+            limit: ANSWER_TIMEOUT,
+        }),
     }
 }
 
@@ -117,14 +117,25 @@ fn judge(rows: &[Projection], names: &[String], target: Position) -> Judged {
             continue;
         }
         if matches!(row.state.as_str(), "stopped" | "paused" | "no-plugin") {
-            let why = row.failure.as_ref().map(|failure| format!(": {}", failure.message)).unwrap_or_default();
+            let why = row
+                .failure
+                .as_ref()
+                .map(|failure| format!(": {}", failure.message))
+                .unwrap_or_default();
             return Judged::Never(Failure::coded(
                 Exit::Failed,
                 STANDS_STILL,
-                format!("the projection {name} is {} at position {}{why}", row.state, row.position),
+                format!(
+                    "the projection {name} is {} at position {}{why}",
+                    row.state, row.position
+                ),
             ));
         }
         missing.push(format!("{name} stands at {} of {target}", row.position));
     }
-    if missing.is_empty() { Judged::Done } else { Judged::NotYet(missing.join(", ")) }
+    if missing.is_empty() {
+        Judged::Done
+    } else {
+        Judged::NotYet(missing.join(", "))
+    }
 }

@@ -40,7 +40,8 @@ impl Databases {
     /// # Errors
     /// When an URL is missing.
     pub fn of(config: &Config) -> Result<Self, Failure> {
-        let failure = |fault: crate::config::Fault| Failure::coded(Exit::Config, fault.code, fault.message);
+        let failure =
+            |fault: crate::config::Fault| Failure::coded(Exit::Config, fault.code, fault.message);
         Ok(Self {
             event_store: config.event_store_database().map_err(failure)?,
             read_model: config.read_model_database().map_err(failure)?,
@@ -97,23 +98,49 @@ enum Refused {
 
 async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused> {
     let parts = [
-        (&databases.event_store, Target { part: Part::EventStore, schema: config.event_store.schema.clone() }),
-        (&databases.read_model, Target { part: Part::ReadModel, schema: config.read_model.control_schema.clone() }),
+        (
+            &databases.event_store,
+            Target {
+                part: Part::EventStore,
+                schema: config.event_store.schema.clone(),
+            },
+        ),
+        (
+            &databases.read_model,
+            Target {
+                part: Part::ReadModel,
+                schema: config.read_model.control_schema.clone(),
+            },
+        ),
     ];
     for (database, target) in &parts {
         if config.host.auto_migrate {
             for migration in migrate::up(database, target).await.map_err(migration)? {
-                tracing::info!(database = database.name, version = migration.version, "migrated");
+                tracing::info!(
+                    database = database.name,
+                    version = migration.version,
+                    "migrated"
+                );
             }
         }
         let mut connection = database.connect(&Purpose::Admin).await.map_err(refused)?;
-        migrate::check(&mut connection, target).await.map_err(migration)?;
+        migrate::check(&mut connection, target)
+            .await
+            .map_err(migration)?;
         if target.part == Part::EventStore {
-            let layout = Layout::Projector { schema: target.schema.clone() };
-            preflight::identify(&mut connection, &layout).await.map_err(|error| match error.class() {
-                Class::Transient => Refused::Wait(Failure::new(Exit::Unavailable, error.to_string())),
-                Class::Poison | Class::Fatal => Refused::End(Failure::new(Exit::Config, error.to_string())),
-            })?;
+            let layout = Layout::Projector {
+                schema: target.schema.clone(),
+            };
+            preflight::identify(&mut connection, &layout)
+                .await
+                .map_err(|error| match error.class() {
+                    Class::Transient => {
+                        Refused::Wait(Failure::new(Exit::Unavailable, error.to_string()))
+                    }
+                    Class::Poison | Class::Fatal => {
+                        Refused::End(Failure::new(Exit::Config, error.to_string()))
+                    }
+                })?;
         }
     }
     Ok(())
@@ -130,13 +157,23 @@ fn migration(error: migrate::Error) -> Refused {
 fn refused(error: DatabaseError) -> Refused {
     let failure = unavailable(&error);
     // The server answered and said no: a password, a role or a database that will not come by itself.
-    let said_no = error.sqlstate().is_some_and(|state| state.starts_with("28") || state == "3D000" || state == "42501");
-    if said_no { Refused::End(failure) } else { Refused::Wait(failure) }
+    let said_no = error
+        .sqlstate()
+        .is_some_and(|state| state.starts_with("28") || state == "3D000" || state == "42501");
+    if said_no {
+        Refused::End(failure)
+    } else {
+        Refused::Wait(failure)
+    }
 }
 
 /// A database that cannot be used, as a command ends with it.
 #[must_use]
 pub fn unavailable(error: &DatabaseError) -> Failure {
-    let exit = if error.is_unavailable() { Exit::Unavailable } else { Exit::Failed };
+    let exit = if error.is_unavailable() {
+        Exit::Unavailable
+    } else {
+        Exit::Failed
+    };
     Failure::coded(exit, UNAVAILABLE, error.to_string())
 }

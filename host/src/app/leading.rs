@@ -42,7 +42,11 @@ impl Parts {
         standing: Standing,
     ) -> Self {
         let connections = |purpose, connections_max: u32| {
-            Connections::new(databases.read_model.clone(), purpose, connections_max as usize)
+            Connections::new(
+                databases.read_model.clone(),
+                purpose,
+                connections_max as usize,
+            )
         };
         Self {
             options: Options {
@@ -69,7 +73,12 @@ impl Parts {
     }
 
     /// Leads one term; everything that ran under it has ended when this returns.
-    pub(super) async fn lead(&self, leadership: Leadership, election: &Handle, cancelled: CancellationToken) {
+    pub(super) async fn lead(
+        &self,
+        leadership: Leadership,
+        election: &Handle,
+        cancelled: CancellationToken,
+    ) {
         let term = leadership.term;
         match self.term(leadership, election, &cancelled).await {
             Ok(Stopped::Cancelled) => {}
@@ -100,7 +109,10 @@ impl Parts {
         tracing::info!(term = %leadership.term, settled_upto = settled_upto.0, "leading");
         let (service, feed) = event_store::Service::new(self.options.clone(), settled_upto);
         let reading = tokio::spawn(service.run(stop.clone()));
-        self.standing.set_leading(Some(Leading { feed: feed.clone(), projections: self.projections.clone() }));
+        self.standing.set_leading(Some(Leading {
+            feed: feed.clone(),
+            projections: self.projections.clone(),
+        }));
         let supervisor = Supervisor {
             shared: self.shared.clone(),
             projections: self.projections.clone(),
@@ -127,24 +139,36 @@ impl Parts {
 
     /// Which store it is, and how far it is known to be settled.
     async fn begin(&self) -> Result<(StoreIdentity, Position), String> {
-        let mut store = self.databases.event_store.connect(&Purpose::Read).await.map_err(|error| error.to_string())?;
-        let layout = Layout::Projector { schema: self.options.schema.clone() };
+        let mut store = self
+            .databases
+            .event_store
+            .connect(&Purpose::Read)
+            .await
+            .map_err(|error| error.to_string())?;
+        let layout = Layout::Projector {
+            schema: self.options.schema.clone(),
+        };
         let identifying = preflight::identify(&mut store, &layout);
         let identity = tokio::time::timeout(BEGIN_TIMEOUT, identifying)
             .await
             .map_err(|_| "no answer from the event store database".to_owned())?
             .map_err(|error| error.to_string())?;
         let name = self.shared.write.database();
-        let mut loan =
-            bounded(name, BEGIN_TIMEOUT, self.shared.write.lend()).await.map_err(|error| error.to_string())?;
-        let statement =
-            render(include_str!("../read_model/sql/remembered.sql"), &[("control", &self.shared.control)]);
+        let mut loan = bounded(name, BEGIN_TIMEOUT, self.shared.write.lend())
+            .await
+            .map_err(|error| error.to_string())?;
+        let statement = render(
+            include_str!("../read_model/sql/remembered.sql"),
+            &[("control", &self.shared.control)],
+        );
         let asking = sqlx::query(AssertSqlSafe(statement))
             .bind(&identity.source)
             .bind(&identity.system_identifier)
             .bind(&identity.timeline)
             .fetch_one(&mut *loan);
-        let row = bounded(name, BEGIN_TIMEOUT, asking).await.map_err(|error| error.to_string())?;
+        let row = bounded(name, BEGIN_TIMEOUT, asking)
+            .await
+            .map_err(|error| error.to_string())?;
         loan.give_back();
         let settled: i64 = row.try_get(0).map_err(|error| error.to_string())?;
         Ok((identity, Position(settled)))

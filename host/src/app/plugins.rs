@@ -50,7 +50,8 @@ pub fn options(config: &Config) -> plugin::Options {
 /// When the machine cannot run it.
 pub fn engine(config: &Config, dev: bool) -> Result<Engine, Failure> {
     let stack_max = usize::try_from(config.plugins.limits.stack_max.as_u64()).unwrap_or(usize::MAX);
-    Engine::new(&EngineOptions { stack_max, dev }).map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+    Engine::new(&EngineOptions { stack_max, dev })
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))
 }
 
 /// Loads every plugin. Blocks: compiling takes a while.
@@ -78,10 +79,17 @@ pub fn load(config: &Config, dev: bool) -> Result<LoadedPlugins, Failure> {
                 "plugin loaded"
             );
             let settings = settings(config, &plugin.manifest.name);
-            Known { plugin: Arc::new(plugin), settings: Arc::new(settings), progress: Progress::default() }
+            Known {
+                plugin: Arc::new(plugin),
+                settings: Arc::new(settings),
+                progress: Progress::default(),
+            }
         })
         .collect();
-    Ok(LoadedPlugins { projections, refused: loaded.refused })
+    Ok(LoadedPlugins {
+        projections,
+        refused: loaded.refused,
+    })
 }
 
 /// A refused file in one line.
@@ -97,14 +105,19 @@ fn settings(config: &Config, name: &str) -> Settings {
             // The configuration refuses the other policies until they exist.
             config::OnError::Stop | config::OnError::Park | config::OnError::Skip => OnError::Stop,
         },
-        retry: Retry { attempts_max: own.retry.attempts_max, initial: own.retry.initial, max: own.retry.max },
+        retry: Retry {
+            attempts_max: own.retry.attempts_max,
+            initial: own.retry.initial,
+            max: own.retry.max,
+        },
         start_from: match own.start_from {
             config::StartFrom::Beginning => StartFrom::Beginning,
             config::StartFrom::Now => StartFrom::Now,
             config::StartFrom::Position(position) => StartFrom::After(position),
         },
         batch_events_max: config.event_store.batch_events_max as usize,
-        batch_bytes_max: usize::try_from(config.event_store.batch_bytes_max.as_u64()).unwrap_or(usize::MAX),
+        batch_bytes_max: usize::try_from(config.event_store.batch_bytes_max.as_u64())
+            .unwrap_or(usize::MAX),
     }
 }
 

@@ -42,9 +42,19 @@ impl Replica {
         if !start.until_caught_up {
             return whole.await;
         }
-        let names: Vec<String> =
-            self.loaded.projections.iter().map(|known| known.plugin.manifest.name.clone()).collect();
-        let waiting = caught_up::wait(&self.config, &databases, &names, caught_up::Goal::Head, start.timeout);
+        let names: Vec<String> = self
+            .loaded
+            .projections
+            .iter()
+            .map(|known| known.plugin.manifest.name.clone())
+            .collect();
+        let waiting = caught_up::wait(
+            &self.config,
+            &databases,
+            &names,
+            caught_up::Goal::Head,
+            start.timeout,
+        );
         let outcome = {
             tokio::pin!(whole);
             tokio::select! {
@@ -78,8 +88,17 @@ impl Replica {
             self.standing.clone(),
         );
         let refused = self.follow(&election, &parts).await;
-        if tokio::time::timeout(self.config.host.drain_timeout + END_GRACE, election.stopped()).await.is_err() {
-            return Err(Failure::new(Exit::Failed, "the leader lock was not given back in time; the server frees it"));
+        if tokio::time::timeout(
+            self.config.host.drain_timeout + END_GRACE,
+            election.stopped(),
+        )
+        .await
+        .is_err()
+        {
+            return Err(Failure::new(
+                Exit::Failed,
+                "the leader lock was not given back in time; the server frees it",
+            ));
         }
         // The thread has said that it holds nothing any more.
         drop(thread);

@@ -31,29 +31,41 @@ pub(super) async fn change(
     let config = &context.config.config;
     let databases = Databases::of(config)?;
     let control = Control::new(config.read_model.control_schema.clone());
-    let mut connection =
-        databases.read_model.connect(&Purpose::Admin).await.map_err(|error| unavailable(&error))?;
+    let mut connection = databases
+        .read_model
+        .connect(&Purpose::Admin)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let known = bounded("read model", CHANGE_TIMEOUT, control.list(&mut connection))
         .await
         .map_err(|error| unmigrated(&error))?;
     if !known.iter().any(|row| row.name == name) {
         return Err(unknown(name, known.iter().map(|row| row.name.as_str())));
     }
-    let changed = bounded("read model", CHANGE_TIMEOUT, call(&control, &mut connection, &actor(config)))
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let changed = bounded(
+        "read model",
+        CHANGE_TIMEOUT,
+        call(&control, &mut connection, &actor(config)),
+    )
+    .await
+    .map_err(|error| unavailable(&error))?;
     Ok(if changed { Changed::Yes } else { Changed::No })
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known: Vec<&str> = known.collect();
-    let near = known.iter().max_by(|a, b| strsim::jaro(name, a).total_cmp(&strsim::jaro(name, b)));
+    let near = known
+        .iter()
+        .max_by(|a, b| strsim::jaro(name, a).total_cmp(&strsim::jaro(name, b)));
     let hint = match near {
         Some(near) if strsim::jaro(name, near) > 0.7 => format!("did you mean {near}?"),
         _ if known.is_empty() => "no replica has led with this control schema yet".to_owned(),
         _ => format!("there is {}", known.join(", ")),
     };
-    Failure::new(Exit::Failed, format!("there is no projection {name:?}; {hint}"))
+    Failure::new(
+        Exit::Failed,
+        format!("there is no projection {name:?}; {hint}"),
+    )
 }
 
 /// Who does it, for the audit.

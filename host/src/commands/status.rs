@@ -74,26 +74,53 @@ fn print(status: &Status, args: &Args, out: &Output) -> Result<(), Failure> {
 pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let databases = Databases::of(config)?;
     let control = Control::new(config.read_model.control_schema.clone());
-    let mut model = databases.read_model.connect(&Purpose::Admin).await.map_err(|error| unavailable(&error))?;
+    let mut model = databases
+        .read_model
+        .connect(&Purpose::Admin)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let asked = bounded("read model", ANSWER_TIMEOUT, control.list(&mut model)).await;
     let projections = asked.map_err(|error| unmigrated(&error))?;
-    let sources =
-        bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model)).await.map_err(|error| unmigrated(&error))?;
-    let layout = Layout::Projector { schema: config.event_store.schema.clone() };
-    let mut store = databases.event_store.connect(&Purpose::Admin).await.map_err(|error| unavailable(&error))?;
+    let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model))
+        .await
+        .map_err(|error| unmigrated(&error))?;
+    let layout = Layout::Projector {
+        schema: config.event_store.schema.clone(),
+    };
+    let mut store = databases
+        .event_store
+        .connect(&Purpose::Admin)
+        .await
+        .map_err(|error| unavailable(&error))?;
     let head = inspect::head(&mut store, &layout).await.map_err(failed)?;
-    let positions: Vec<_> = projections.iter().map(|projection| projection.position).collect();
-    let lags = inspect::lag_seconds(&mut store, &layout, &positions).await.map_err(failed)?;
+    let positions: Vec<_> = projections
+        .iter()
+        .map(|projection| projection.position)
+        .collect();
+    let lags = inspect::lag_seconds(&mut store, &layout, &positions)
+        .await
+        .map_err(failed)?;
     let mut lock = config
         .leader_database()
         .map_err(|fault| Failure::coded(Exit::Config, fault.code, fault.message))?
         .connect(&Purpose::Admin)
         .await
         .map_err(|error| unavailable(&error))?;
-    let leader = current_leader(&mut lock, &mut model, key(config.leader.key), &config.read_model.control_schema)
-        .await
-        .map_err(failed)?;
-    Ok(Status::new(leader, projections, sources.first(), head, &lags))
+    let leader = current_leader(
+        &mut lock,
+        &mut model,
+        key(config.leader.key),
+        &config.read_model.control_schema,
+    )
+    .await
+    .map_err(failed)?;
+    Ok(Status::new(
+        leader,
+        projections,
+        sources.first(),
+        head,
+        &lags,
+    ))
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {

@@ -38,8 +38,14 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let config = &context.config.config;
     let databases = Databases::of(config)?;
-    let names = if args.names.is_empty() { all(context, &databases).await? } else { args.names };
-    let goal = args.position.map_or(Goal::Head, |position| Goal::Position(Position(position)));
+    let names = if args.names.is_empty() {
+        all(context, &databases).await?
+    } else {
+        args.names
+    };
+    let goal = args
+        .position
+        .map_or(Goal::Head, |position| Goal::Position(Position(position)));
     caught_up::wait(config, &databases, &names, goal, Some(args.timeout)).await
 }
 

@@ -13,7 +13,9 @@ pub enum Error {
     #[error("event store: {0}")]
     Database(String),
     /// There is no events table.
-    #[error("PH0301: the event store has no table {0}.events; run `projector-host migrate up`, or set [event_store] schema")]
+    #[error(
+        "PH0301: the event store has no table {0}.events; run `projector-host migrate up`, or set [event_store] schema"
+    )]
     NoTable(Identifier),
     /// Numbers may be drawn long before they are used.
     #[error(

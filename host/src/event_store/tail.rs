@@ -229,7 +229,8 @@ impl Service {
         loop {
             let mut look = Look::More;
             while look == Look::More {
-                look = self.look(&mut session, *listener.borrow()).await?;
+                let listening = *listener.borrow();
+                look = self.look(&mut session, listening).await?;
             }
             let wait = match &session.proof {
                 Some(running) if running.begun.elapsed() < GAP_HURRY => {

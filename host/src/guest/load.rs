@@ -220,15 +220,24 @@ mod tests {
         let json = "projector:projection/projector-json@0.1.4";
         assert_eq!(world(&owned(&[manifest, typed])), Ok(false));
         assert_eq!(world(&owned(&[manifest, json, "init"])), Ok(true));
-        assert!(matches!(world(&owned(&[typed])), Err(LoadError::HalfAWorld { .. })));
-        assert!(matches!(world(&owned(&[manifest])), Err(LoadError::HalfAWorld { .. })));
+        assert!(matches!(
+            world(&owned(&[typed])),
+            Err(LoadError::HalfAWorld { .. })
+        ));
+        assert!(matches!(
+            world(&owned(&[manifest])),
+            Err(LoadError::HalfAWorld { .. })
+        ));
         assert!(matches!(
             world(&owned(&["wasi:http/handler@0.2.0"])),
             Err(LoadError::OtherWorld { .. })
         ));
         for other in ["0.2.0", "1.0.0", "0.1.0-rc1", ""] {
             assert_eq!(
-                world(&owned(&[&format!("projector:projection/manifest@{other}"), typed])),
+                world(&owned(&[
+                    &format!("projector:projection/manifest@{other}"),
+                    typed
+                ])),
                 Err(LoadError::ContractVersion {
                     found: other.to_owned()
                 })
@@ -246,7 +255,11 @@ mod tests {
         ]))
         .expect_err("three are unknown");
         let text = error.to_string();
-        for name in ["wasi:sockets/tcp@0.2.0", "acme:secrets/read", "projector:projection/writer@0.1.0"] {
+        for name in [
+            "wasi:sockets/tcp@0.2.0",
+            "acme:secrets/read",
+            "projector:projection/writer@0.1.0",
+        ] {
             assert!(text.contains(name), "{text}");
         }
         assert!(!text.contains("/log@"), "{text}");

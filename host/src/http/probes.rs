@@ -15,7 +15,10 @@ use super::View;
 type Answer = (StatusCode, Json<Value>);
 
 pub(super) async fn live(State(view): State<View>) -> Answer {
-    answer(view.standing.is_alive(), json!({ "alive": view.standing.is_alive() }))
+    answer(
+        view.standing.is_alive(),
+        json!({ "alive": view.standing.is_alive() }),
+    )
 }
 
 pub(super) async fn ready(State(view): State<View>) -> Answer {
@@ -44,7 +47,11 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
         if let SourceState::Failing { error, .. } = &mark.source {
             detail["event_store"] = json!({ "failing": error });
         }
-        detail["listener"] = json!(if mark.is_listening() { "listening" } else { "polling only" });
+        detail["listener"] = json!(if mark.is_listening() {
+            "listening"
+        } else {
+            "polling only"
+        });
         let projections = leading.projections.iter().map(|known| {
             json!({
                 "name": known.plugin.manifest.name,
@@ -69,7 +76,10 @@ pub(super) async fn leader(State(view): State<View>) -> Answer {
     let role = view.standing.role();
     let leading = role.as_ref().and_then(Role::leadership);
     let word = role.as_ref().map_or("starting", Role::as_str);
-    answer(leading.is_some(), json!({ "role": word, "term": leading.map(|leadership| leadership.term.0) }))
+    answer(
+        leading.is_some(),
+        json!({ "role": word, "term": leading.map(|leadership| leadership.term.0) }),
+    )
 }
 
 /// Bounds that a projection may be behind.
@@ -86,13 +96,30 @@ pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) 
     let lags: Vec<(String, i64)> = leading
         .projections
         .iter()
-        .map(|known| (known.plugin.manifest.name.clone(), (head.0 - known.progress.position().0).max(0)))
+        .map(|known| {
+            (
+                known.plugin.manifest.name.clone(),
+                (head.0 - known.progress.position().0).max(0),
+            )
+        })
         .collect();
-    let fine = lags.iter().all(|(_, lag)| bounds.events.is_none_or(|most| *lag <= most));
-    let detail: serde_json::Map<String, Value> = lags.into_iter().map(|(name, lag)| (name, json!(lag))).collect();
+    let fine = lags
+        .iter()
+        .all(|(_, lag)| bounds.events.is_none_or(|most| *lag <= most));
+    let detail: serde_json::Map<String, Value> = lags
+        .into_iter()
+        .map(|(name, lag)| (name, json!(lag)))
+        .collect();
     answer(fine, json!({ "leading": true, "lag_events": detail }))
 }
 
 fn answer(fine: bool, detail: Value) -> Answer {
-    (if fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(detail))
+    (
+        if fine {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        },
+        Json(detail),
+    )
 }

@@ -130,11 +130,7 @@ fn entry_name(engine: &Engine, bytes: &[u8]) -> String {
         .precompile_compatibility_hash()
         .hash(&mut settings);
     let settings = settings.0.finalize();
-    format!(
-        "{}-{}.compiled",
-        sha256(bytes),
-        &sha256(&settings)[..16]
-    )
+    format!("{}-{}.compiled", sha256(bytes), &sha256(&settings)[..16])
 }
 
 /// The entry, if it is there, whole and of this engine.
@@ -219,7 +215,9 @@ impl Hasher for Sha256Hasher {
 
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
-        digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        digest
+            .first_chunk()
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 }
 
@@ -249,7 +247,11 @@ mod tests {
         let cache = Cache::open(Some(&dir));
         assert!(cache.is_on());
         assert_eq!(
-            std::fs::metadata(&dir).expect("created").permissions().mode() & 0o777,
+            std::fs::metadata(&dir)
+                .expect("created")
+                .permissions()
+                .mode()
+                & 0o777,
             0o700
         );
         cache.component(&engine, EMPTY).expect("compiles");
@@ -271,9 +273,14 @@ mod tests {
             bytes.extend(b"code of another build");
             bytes
         };
-        for (at, bad) in [flipped, good[..good.len() - 1].to_vec(), Vec::new(), foreign]
-            .into_iter()
-            .enumerate()
+        for (at, bad) in [
+            flipped,
+            good[..good.len() - 1].to_vec(),
+            Vec::new(),
+            foreign,
+        ]
+        .into_iter()
+        .enumerate()
         {
             std::fs::write(&path, bad).expect("can be damaged");
             cache.component(&engine, EMPTY).expect("compiles");
@@ -303,8 +310,13 @@ mod tests {
             .expect("own folder");
         let cache = Cache::open(Some(dir.path()));
         assert!(!cache.is_on());
-        cache.component(&engine, EMPTY).expect("compiles all the same");
-        assert_eq!(std::fs::read_dir(dir.path()).expect("the folder").count(), 0);
+        cache
+            .component(&engine, EMPTY)
+            .expect("compiles all the same");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).expect("the folder").count(),
+            0
+        );
         let file = dir.path().join("file");
         std::fs::write(&file, "").expect("a file");
         assert!(!Cache::open(Some(&file.join("below"))).is_on());

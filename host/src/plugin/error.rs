@@ -17,7 +17,9 @@ pub enum Error {
     #[error("it cannot be read: {0}")]
     Read(#[source] std::io::Error),
     /// Refused before parsing.
-    #[error("it has more than {max} bytes, the most that a plugin may have; build it without debug information")]
+    #[error(
+        "it has more than {max} bytes, the most that a plugin may have; build it without debug information"
+    )]
     TooLarge {
         /// The bound.
         max: u64,
@@ -26,13 +28,17 @@ pub enum Error {
     #[error("it is empty; was the disk full when it was built? Build or copy it again")]
     Empty,
     /// WebAssembly text, or any text.
-    #[error("it is text, not a WebAssembly binary; translate it first, for example with `wasm-tools parse`")]
+    #[error(
+        "it is text, not a WebAssembly binary; translate it first, for example with `wasm-tools parse`"
+    )]
     Text,
     /// Something else.
     #[error("it is no WebAssembly file; a plugin begins with the bytes `\\0asm`")]
     NotWasm,
     /// The end is missing.
-    #[error("it is cut off at byte {at}; copy it again, and let the copy finish under another name before renaming it")]
+    #[error(
+        "it is cut off at byte {at}; copy it again, and let the copy finish under another name before renaming it"
+    )]
     Truncated {
         /// Where the bytes end.
         at: u64,
@@ -77,7 +83,9 @@ pub enum Error {
         other: PathBuf,
     },
     /// Not the bytes that the configuration pins.
-    #[error("its sha256 is {found}, but the configuration pins {pinned}; install that build, or change `sha256`")]
+    #[error(
+        "its sha256 is {found}, but the configuration pins {pinned}; install that build, or change `sha256`"
+    )]
     Pin {
         /// The digest in the configuration.
         pinned: String,
@@ -85,13 +93,17 @@ pub enum Error {
         found: String,
     },
     /// A configured projection without a file.
-    #[error("projection `{name}` is configured, but this file does not exist, and no other file of the folder calls itself that")]
+    #[error(
+        "projection `{name}` is configured, but this file does not exist, and no other file of the folder calls itself that"
+    )]
     Missing {
         /// The projection.
         name: String,
     },
     /// Two names for one plugin.
-    #[error("the configuration calls it `{configured}`, but it calls itself `{described}`; change `name` or `component`")]
+    #[error(
+        "the configuration calls it `{configured}`, but it calls itself `{described}`; change `name` or `component`"
+    )]
     OtherName {
         /// The name in the configuration.
         configured: String,

@@ -134,7 +134,10 @@ impl Loader {
         failed.sort_by(|a, b| a.0.cmp(&b.0));
         Loaded {
             plugins,
-            refused: failed.iter().map(|(file, error)| refused(file, error)).collect(),
+            refused: failed
+                .iter()
+                .map(|(file, error)| refused(file, error))
+                .collect(),
         }
     }
 
@@ -152,9 +155,11 @@ impl Loader {
     /// Why they are not used.
     pub fn load_bytes(&self, file: &Path, bytes: Vec<u8>) -> Result<Plugin, Error> {
         let sha256 = file::sha256(&bytes);
-        let by_file = self.options.projections.iter().find(|declared| {
-            folder::resolved(&self.options.dir, declared) == file
-        });
+        let by_file = self
+            .options
+            .projections
+            .iter()
+            .find(|declared| folder::resolved(&self.options.dir, declared) == file);
         // A pin is checked before the bytes are so much as parsed.
         if let Some(declared) = by_file {
             pin(declared, &sha256)?;
@@ -189,7 +194,9 @@ impl Loader {
             sha256,
             bytes: bytes.into(),
             guest: guest.named(&manifest.name),
-            config_json: declared.map_or(NO_CONFIG, |d| d.config_json.as_str()).to_owned(),
+            config_json: declared
+                .map_or(NO_CONFIG, |d| d.config_json.as_str())
+                .to_owned(),
             limits: self.limits(declared).clone(),
             manifest,
         })
@@ -217,7 +224,9 @@ impl Loader {
             .iter()
             .map(|declared| (folder::resolved(&self.options.dir, declared), declared))
             .filter(|(file, declared)| {
-                !plugins.iter().any(|plugin| plugin.manifest.name == declared.name)
+                !plugins
+                    .iter()
+                    .any(|plugin| plugin.manifest.name == declared.name)
                     && !failed.iter().any(|(other, _)| other == file)
                     && !file.exists()
             })
@@ -233,7 +242,9 @@ impl Loaded {
     /// The plugin of this name.
     #[must_use]
     pub fn plugin(&self, name: &str) -> Option<&Plugin> {
-        self.plugins.iter().find(|plugin| plugin.manifest.name == name)
+        self.plugins
+            .iter()
+            .find(|plugin| plugin.manifest.name == name)
     }
 }
 
@@ -258,7 +269,9 @@ fn pin(declared: &Declared, found: &str) -> Result<(), Error> {
 }
 
 fn describe(guest: &Guest, config_json: &str, limits: &Limits) -> Result<Manifest, Error> {
-    let description = guest.describe(config_json, limits).map_err(Error::Describe)?;
+    let description = guest
+        .describe(config_json, limits)
+        .map_err(Error::Describe)?;
     Manifest::check(&description).map_err(Error::Manifest)
 }
 
@@ -266,14 +279,23 @@ fn describe(guest: &Guest, config_json: &str, limits: &Limits) -> Result<Manifes
 fn unclaimed(plugins: Vec<Plugin>) -> (Vec<Plugin>, Vec<(PathBuf, Error)>) {
     let mut claims: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, plugin) in plugins.iter().enumerate() {
-        let tables: HashSet<&str> = plugin.manifest.tables.iter().map(|t| t.name.as_str()).collect();
-        let names = tables.into_iter().map(|table| format!("the table `{table}`"));
+        let tables: HashSet<&str> = plugin
+            .manifest
+            .tables
+            .iter()
+            .map(|t| t.name.as_str())
+            .collect();
+        let names = tables
+            .into_iter()
+            .map(|table| format!("the table `{table}`"));
         for claim in names.chain([format!("the projection name `{}`", plugin.manifest.name)]) {
             claims.entry(claim).or_default().push(at);
         }
     }
-    let mut claims: Vec<(String, Vec<usize>)> =
-        claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).collect();
+    let mut claims: Vec<(String, Vec<usize>)> = claims
+        .into_iter()
+        .filter(|(_, claimants)| claimants.len() > 1)
+        .collect();
     claims.sort();
     let mut errors: HashMap<usize, Error> = HashMap::new();
     for (what, claimants) in &claims {

@@ -106,7 +106,9 @@ pub struct Busy(Progress, Station);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.0.busy[self.1 as usize].lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.0.busy[self.1 as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -142,7 +144,9 @@ impl Progress {
     /// A stage begins with a batch.
     #[must_use]
     pub fn busy(&self, station: Station) -> Busy {
-        *self.0.busy[station as usize].lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.0.busy[station as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         Busy(self.clone(), station)
     }
 
@@ -150,7 +154,9 @@ impl Progress {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.0.busy.iter().all(|busy| {
-            busy.lock().unwrap_or_else(PoisonError::into_inner).is_none_or(|since| since.elapsed() < BUSY_MAX)
+            busy.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_none_or(|since| since.elapsed() < BUSY_MAX)
         })
     }
 

@@ -90,12 +90,17 @@ impl<'a> Place<'a> {
             "55P03" | "57014" | "40P01" => Failure::coded(
                 Exit::TryAgain,
                 REFUSED,
-                format!("{place}: another transaction appends to the same streams ({message}); {written}"),
+                format!(
+                    "{place}: another transaction appends to the same streams ({message}); {written}"
+                ),
             ),
             _ => Failure::coded(
                 Exit::Failed,
                 REFUSED,
-                format!("{place}: {error_text}; {written}", error_text = with_state(message, sqlstate)),
+                format!(
+                    "{place}: {error_text}; {written}",
+                    error_text = with_state(message, sqlstate)
+                ),
             ),
         }
     }

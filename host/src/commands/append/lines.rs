@@ -59,10 +59,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         } else {
             text
         };
-        Ok(Some((
-            number,
-            text.trim_matches([' ', '\t', '\r', '\n']),
-        )))
+        Ok(Some((number, text.trim_matches([' ', '\t', '\r', '\n']))))
     }
 
     /// Reads up to the next line end into the buffer; false at the end of the source.
@@ -112,7 +109,11 @@ mod tests {
     #[tokio::test]
     async fn empty_lines_and_a_mark_are_skipped_and_numbers_stay_those_of_the_file() {
         let found = read(b"\xEF\xBB\xBF{}\r\n\n  \t\r\n[]\n\n1", 100).await;
-        let expected = vec![(1, "{}".to_owned()), (4, "[]".to_owned()), (6, "1".to_owned())];
+        let expected = vec![
+            (1, "{}".to_owned()),
+            (4, "[]".to_owned()),
+            (6, "1".to_owned()),
+        ];
         assert_eq!(found, Ok(expected));
         assert_eq!(read(b"\xEF\xBB\xBF\n", 100).await, Ok(vec![]));
     }
@@ -120,7 +121,10 @@ mod tests {
     #[tokio::test]
     async fn a_line_that_is_too_long_or_no_text_is_named() {
         assert_eq!(read(b"1234\n", 4).await.map(|lines| lines.len()), Ok(1));
-        assert_eq!(read(b"1\n12345", 4).await.map_err(|fault| fault.line), Err(2));
+        assert_eq!(
+            read(b"1\n12345", 4).await.map_err(|fault| fault.line),
+            Err(2)
+        );
         assert_eq!(
             read(b"1\n2\nab\xFF\n", 100).await,
             Err(Fault {

@@ -8,8 +8,16 @@ use crate::leadership::Leader;
 use crate::read_model::control::{Failure, Projection, Source};
 
 /// Headings of the table.
-pub(super) const COLUMNS: [&str; 8] =
-    ["PROJECTION", "STATE", "POSITION", "HEAD", "LAG", "LAG TIME", "GEN", "PLUGIN"];
+pub(super) const COLUMNS: [&str; 8] = [
+    "PROJECTION",
+    "STATE",
+    "POSITION",
+    "HEAD",
+    "LAG",
+    "LAG TIME",
+    "GEN",
+    "PLUGIN",
+];
 
 /// Everything that `status` tells.
 #[derive(Debug, Clone, Serialize)]
@@ -88,33 +96,49 @@ impl Status {
         head: Position,
         lags: &[f64],
     ) -> Self {
-        let projections = projections.into_iter().zip(lags).map(|(projection, &lag_seconds)| {
-            let held = source.filter(|_| projection.state == "held").and_then(|source| source.held.as_ref());
-            ProjectionStatus {
-                head: head.0,
-                lag_events: head.0 - projection.position.0,
-                lag_seconds: lag_seconds.max(0.0),
-                position: projection.position.0,
-                generation: projection.generation,
-                plugin: PluginStatus { version: projection.plugin_version, sha256: projection.sha256 },
-                failure: projection.failure.map(failure),
-                held: held.map(|(position, since, by)| HeldStatus {
-                    position: position.0,
-                    since: time(*since),
-                    waiting_for: by.clone(),
-                }),
-                state: projection.state,
-                name: projection.name,
-            }
-        });
-        Self { leader, projections: projections.collect() }
+        let projections = projections
+            .into_iter()
+            .zip(lags)
+            .map(|(projection, &lag_seconds)| {
+                let held = source
+                    .filter(|_| projection.state == "held")
+                    .and_then(|source| source.held.as_ref());
+                ProjectionStatus {
+                    head: head.0,
+                    lag_events: head.0 - projection.position.0,
+                    lag_seconds: lag_seconds.max(0.0),
+                    position: projection.position.0,
+                    generation: projection.generation,
+                    plugin: PluginStatus {
+                        version: projection.plugin_version,
+                        sha256: projection.sha256,
+                    },
+                    failure: projection.failure.map(failure),
+                    held: held.map(|(position, since, by)| HeldStatus {
+                        position: position.0,
+                        since: time(*since),
+                        waiting_for: by.clone(),
+                    }),
+                    state: projection.state,
+                    name: projection.name,
+                }
+            });
+        Self {
+            leader,
+            projections: projections.collect(),
+        }
     }
 
     pub(super) fn leader_line(&self) -> String {
         match &self.leader {
             Some(leader) => format!(
                 "leader: {} on {} (backend pid {}), group {}, term {}, since {}\n",
-                leader.node, leader.host, leader.backend_pid, leader.group, leader.term, leader.since
+                leader.node,
+                leader.host,
+                leader.backend_pid,
+                leader.group,
+                leader.term,
+                leader.since
             ),
             None => "leader: none\n".to_owned(),
         }
@@ -132,7 +156,11 @@ impl Status {
                     one.lag_events.to_string(),
                     format!("{:.1} s", one.lag_seconds),
                     one.generation.to_string(),
-                    format!("{} {}", one.plugin.version, one.plugin.sha256.get(..12).unwrap_or_default()),
+                    format!(
+                        "{} {}",
+                        one.plugin.version,
+                        one.plugin.sha256.get(..12).unwrap_or_default()
+                    ),
                 ]
             })
             .collect()
@@ -143,10 +171,17 @@ impl Status {
         let mut notes = Vec::new();
         for one in &self.projections {
             if let Some(failure) = &one.failure {
-                notes.push(format!("{}: stopped ({}): {}\n", one.name, failure.category, failure.message));
+                notes.push(format!(
+                    "{}: stopped ({}): {}\n",
+                    one.name, failure.category, failure.message
+                ));
             }
             if let Some(held) = &one.held {
-                let writers = held.waiting_for.as_array().map(Vec::as_slice).unwrap_or_default();
+                let writers = held
+                    .waiting_for
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
                 let writers: Vec<String> = writers.iter().map(writer).collect();
                 let since = held.since.as_deref().unwrap_or("a while ago");
                 notes.push(format!(
@@ -163,8 +198,15 @@ impl Status {
 
 fn writer(writer: &Value) -> String {
     let text = |key: &str| writer[key].as_str().unwrap_or_default().to_owned();
-    let pid = writer["pid"].as_i64().map_or_else(|| "no session".to_owned(), |pid| format!("pid {pid}"));
-    format!("{pid} (application {:?}, user {:?}, open since {})", text("application_name"), text("user"), text("since"))
+    let pid = writer["pid"]
+        .as_i64()
+        .map_or_else(|| "no session".to_owned(), |pid| format!("pid {pid}"));
+    format!(
+        "{pid} (application {:?}, user {:?}, open since {})",
+        text("application_name"),
+        text("user"),
+        text("since")
+    )
 }
 
 fn failure(failure: Failure) -> FailureStatus {
@@ -178,5 +220,7 @@ fn failure(failure: Failure) -> FailureStatus {
 }
 
 fn time(micros: i64) -> Option<String> {
-    jiff::Timestamp::from_microsecond(micros).ok().map(|time| time.to_string())
+    jiff::Timestamp::from_microsecond(micros)
+        .ok()
+        .map(|time| time.to_string())
 }

@@ -64,10 +64,11 @@ pub(super) async fn applied(
 
 /// Whether the server takes writes.
 pub(super) async fn writable(connection: &mut PgConnection, target: &Target) -> Result<(), Error> {
-    let read_only: bool = sqlx::query_scalar("SELECT current_setting('transaction_read_only') = 'on'")
-        .fetch_one(connection)
-        .await
-        .map_err(|error| super::error::told(target, error.into()))?;
+    let read_only: bool =
+        sqlx::query_scalar("SELECT current_setting('transaction_read_only') = 'on'")
+            .fetch_one(connection)
+            .await
+            .map_err(|error| super::error::told(target, error.into()))?;
     if read_only {
         return Err(Error::ReadOnly { part: target.part });
     }

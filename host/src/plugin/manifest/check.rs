@@ -41,8 +41,17 @@ impl Manifest {
     pub fn check(description: &Description) -> Result<Self, Vec<ManifestFault>> {
         let mut faults = Faults(Vec::new());
         name(&description.name, &mut faults);
-        text("version", &description.version, VERSION_BYTES_MAX, &mut faults);
-        wanted("subscription.types", &description.subscription.types, &mut faults);
+        text(
+            "version",
+            &description.version,
+            VERSION_BYTES_MAX,
+            &mut faults,
+        );
+        wanted(
+            "subscription.types",
+            &description.subscription.types,
+            &mut faults,
+        );
         wanted(
             "subscription.stream-prefixes",
             &description.subscription.stream_prefixes,
@@ -114,14 +123,20 @@ fn wanted(place: &str, texts: &[String], faults: &mut Faults) {
     for (at, entry) in texts.iter().enumerate() {
         text(&format!("{place}[{at}]"), entry, WANTED_BYTES_MAX, faults);
         if !seen.insert(entry) {
-            faults.add(format!("{place}[{at}]"), format!("{entry:?} stands there twice"));
+            faults.add(
+                format!("{place}[{at}]"),
+                format!("{entry:?} stands there twice"),
+            );
         }
     }
 }
 
 fn tables(tables: &[contract::Table], faults: &mut Faults) -> Vec<Table> {
     if tables.len() > TABLES_MAX {
-        faults.add("tables", format!("are {}; at most {TABLES_MAX} are allowed", tables.len()));
+        faults.add(
+            "tables",
+            format!("are {}; at most {TABLES_MAX} are allowed", tables.len()),
+        );
         return Vec::new();
     }
     let mut seen = HashSet::new();
@@ -144,20 +159,31 @@ fn table(name: Identifier, declared: &contract::Table, faults: &mut Faults) -> O
     if declared.columns.len() > COLUMNS_MAX {
         faults.add(
             place,
-            format!("has {} columns; at most {COLUMNS_MAX} are allowed", declared.columns.len()),
+            format!(
+                "has {} columns; at most {COLUMNS_MAX} are allowed",
+                declared.columns.len()
+            ),
         );
         return None;
     }
     let columns = columns(&name, &declared.columns, faults);
     // Places are those of the description, so that one bad column does not make others look unknown.
     let places = |what: &str, names: &[String], faults: &mut Faults| {
-        column_places(&format!("{place}, {what}"), &declared.columns, names, faults)
+        column_places(
+            &format!("{place}, {what}"),
+            &declared.columns,
+            names,
+            faults,
+        )
     };
     if declared.primary_key.is_empty() {
         faults.add(&place, "has no primary key");
     }
     let primary_key = places("primary key", &declared.primary_key, faults);
-    for column in primary_key.iter().filter_map(|at| declared.columns.get(*at)) {
+    for column in primary_key
+        .iter()
+        .filter_map(|at| declared.columns.get(*at))
+    {
         if column.nullable {
             faults.add(
                 format!("{name}.{}", column.name),
@@ -168,7 +194,10 @@ fn table(name: Identifier, declared: &contract::Table, faults: &mut Faults) -> O
     if declared.indexes.len() > INDEXES_MAX {
         faults.add(
             &place,
-            format!("has {} indexes; at most {INDEXES_MAX} are allowed", declared.indexes.len()),
+            format!(
+                "has {} indexes; at most {INDEXES_MAX} are allowed",
+                declared.indexes.len()
+            ),
         );
         return None;
     }
@@ -214,7 +243,10 @@ fn columns(table: &Identifier, declared: &[contract::Column], faults: &mut Fault
             ),
             (Some(column_type), Some(default)) if !fits(column_type, default) => faults.add(
                 &place,
-                format!("has the default {default:?}, which is no {}", column_type.sql()),
+                format!(
+                    "has the default {default:?}, which is no {}",
+                    column_type.sql()
+                ),
             ),
             _ => {}
         }
@@ -239,14 +271,20 @@ fn column_places(
     if names.len() > INDEX_COLUMNS_MAX {
         faults.add(
             place,
-            format!("has {} columns; at most {INDEX_COLUMNS_MAX} are allowed", names.len()),
+            format!(
+                "has {} columns; at most {INDEX_COLUMNS_MAX} are allowed",
+                names.len()
+            ),
         );
         return Vec::new();
     }
     let mut places = Vec::new();
     for name in names {
         match columns.iter().position(|column| column.name == *name) {
-            None => faults.add(place, format!("names `{name}`, which is no column of the table")),
+            None => faults.add(
+                place,
+                format!("names `{name}`, which is no column of the table"),
+            ),
             Some(at) if places.contains(&at) => {
                 faults.add(place, format!("names `{name}` twice"));
             }
@@ -298,7 +336,11 @@ mod tests {
             reads: false,
             tables: vec![contract::Table {
                 name: "orders".into(),
-                columns: vec![column("id", "uuid"), column("total", "numeric"), column("tags", "text[]")],
+                columns: vec![
+                    column("id", "uuid"),
+                    column("total", "numeric"),
+                    column("tags", "text[]"),
+                ],
                 primary_key: vec!["id".into()],
                 indexes: vec![contract::Index {
                     columns: vec!["total".into(), "id".into()],
@@ -331,15 +373,29 @@ mod tests {
             json,
             r#"{"name":"order","version":"1.0.0","subscription":{"types":["OrderCreated"],"stream_prefixes":[]},"reads":false,"tables":[{"name":"orders","columns":[{"name":"id","type":"uuid"},{"name":"total","type":"numeric","default":"0.00"},{"name":"tags","type":"text[]"}],"primary_key":["id"],"indexes":[["total","id"]]}]}"#
         );
-        assert_eq!(serde_json::from_str::<Manifest>(&json).expect("round trip"), manifest);
+        assert_eq!(
+            serde_json::from_str::<Manifest>(&json).expect("round trip"),
+            manifest
+        );
         let unsound = json.replace("\"primary_key\":[\"id\"]", "\"primary_key\":[\"no\"]");
         let error = serde_json::from_str::<Manifest>(&unsound).expect_err("unsound");
-        assert!(error.to_string().contains("`no`, which is no column"), "{error}");
+        assert!(
+            error.to_string().contains("`no`, which is no column"),
+            "{error}"
+        );
     }
 
     #[test]
     fn names_are_checked() {
-        for bad in ["", "Order", "order_x", "ör", "1order", "pg-x", &"x".repeat(41)] {
+        for bad in [
+            "",
+            "Order",
+            "order_x",
+            "ör",
+            "1order",
+            "pg-x",
+            &"x".repeat(41),
+        ] {
             check(|d| d.name = bad.into(), &["name: "]);
         }
         check(|d| d.version = String::new(), &["version: is empty"]);
@@ -363,7 +419,9 @@ mod tests {
                 table.columns.push(column("id", "text"));
                 table.primary_key.push("nope".into());
                 table.indexes[0].columns = vec!["id".into(), "id".into()];
-                table.indexes.push(contract::Index { columns: Vec::new() });
+                table.indexes.push(contract::Index {
+                    columns: Vec::new(),
+                });
             },
             &[
                 "name: ",

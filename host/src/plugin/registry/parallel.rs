@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::Plugin;
-use crate::guest::thread::{panic_text, stack_bytes};
 use crate::guest::Engine;
+use crate::guest::thread::{panic_text, stack_bytes};
 use crate::plugin::error::Error;
 
 /// Files that are loaded side by side; the compiler uses further threads of its own.
@@ -55,7 +55,9 @@ pub(super) fn map(
         .into_iter()
         .map(|slot| {
             slot.into_inner().ok().flatten().unwrap_or_else(|| {
-                Err(Error::Read(std::io::Error::other("the system gives no thread to load it")))
+                Err(Error::Read(std::io::Error::other(
+                    "the system gives no thread to load it",
+                )))
             })
         })
         .collect()

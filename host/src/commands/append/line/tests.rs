@@ -19,19 +19,40 @@ fn good_lines_pass() {
 fn bad_lines_are_told_with_the_field() {
     let long = format!(r#"{{"stream":"{}","type":"T","data":1}}"#, "x".repeat(1025));
     for (bad, expected) in [
-        ("{", "is no valid JSON: EOF while parsing an object at column 1"),
+        (
+            "{",
+            "is no valid JSON: EOF while parsing an object at column 1",
+        ),
         ("[]", "is no JSON object"),
         ("nope", "is no valid JSON: expected ident at column 2"),
-        (r#"{"stream":"a"} x"#, "is no valid JSON: trailing characters at column 16"),
+        (
+            r#"{"stream":"a"} x"#,
+            "is no valid JSON: trailing characters at column 16",
+        ),
         (r#"{"type":"T","data":1}"#, r#""stream" is missing"#),
         (r#"{"stream":"a","data":1}"#, r#""type" is missing"#),
         (r#"{"stream":"a","type":"T"}"#, r#""data" is missing"#),
-        (r#"{"stream":"","type":"T","data":1}"#, r#""stream" is empty"#),
+        (
+            r#"{"stream":"","type":"T","data":1}"#,
+            r#""stream" is empty"#,
+        ),
         (long.as_str(), r#""stream" is longer than 1024 bytes"#),
-        (r#"{"stream":7,"type":"T","data":1}"#, r#""stream" is a number, not a text"#),
-        (r#"{"stream":"a","type":null,"data":1}"#, r#""type" is null, not a text"#),
-        (r#"{"stream":"a","stream":"b"}"#, r#"has the key "stream" twice"#),
-        (r#"{"stream":"a","typ":"T"}"#, r#"has the unknown key "typ"; did you mean "type"?"#),
+        (
+            r#"{"stream":7,"type":"T","data":1}"#,
+            r#""stream" is a number, not a text"#,
+        ),
+        (
+            r#"{"stream":"a","type":null,"data":1}"#,
+            r#""type" is null, not a text"#,
+        ),
+        (
+            r#"{"stream":"a","stream":"b"}"#,
+            r#"has the key "stream" twice"#,
+        ),
+        (
+            r#"{"stream":"a","typ":"T"}"#,
+            r#"has the unknown key "typ"; did you mean "type"?"#,
+        ),
         (
             r#"{"payload":1}"#,
             r#"has the unknown key "payload"; the keys are stream, type, data, metadata, id, expected_version, schema_version"#,
@@ -41,7 +62,10 @@ fn bad_lines_are_told_with_the_field() {
             r#""id" is "abc", no UUID such as "9ad91b6c-34b0-4fc3-8bbb-0d6d1d32e000""#,
         ),
         (r#"{"id":5}"#, r#""id" is a number, not a UUID"#),
-        (r#"{"metadata":[]}"#, r#""metadata" is an array, not an object"#),
+        (
+            r#"{"metadata":[]}"#,
+            r#""metadata" is an array, not an object"#,
+        ),
         (
             r#"{"expected_version":-1}"#,
             r#""expected_version" is -1, not a whole number from 0 to 9223372036854775807"#,
