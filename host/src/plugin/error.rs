@@ -77,8 +77,13 @@ pub enum Error {
         other: PathBuf,
     },
     /// Not the bytes that the configuration pins.
-    #[error("its sha256 is {found}, but the configuration pins {pinned}; install that build, or change `sha256`")]
+    #[error(
+        "its sha256 is {found}, but the configuration of `{name}` pins {pinned}; install that build, or change \
+         `sha256`"
+    )]
     Pin {
+        /// The projection.
+        name: String,
         /// The digest in the configuration.
         pinned: String,
         /// The digest of the file.

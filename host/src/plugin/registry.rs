@@ -127,9 +127,10 @@ impl Loader {
                 Err(error) => failed.push((file, error)),
             }
         }
+        let missing = self.missing(&plugins, &failed);
         let (mut plugins, claimed) = unclaimed(plugins);
         failed.extend(claimed);
-        failed.extend(self.missing(&plugins, &failed));
+        failed.extend(missing);
         plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
         failed.sort_by(|a, b| a.0.cmp(&b.0));
         Loaded {
@@ -211,16 +212,19 @@ impl Loader {
         })
     }
 
+    /// Configured projections of which no file was found, good or bad.
     fn missing(&self, plugins: &[Plugin], failed: &[(PathBuf, Error)]) -> Vec<(PathBuf, Error)> {
+        let found = |wanted: &str| {
+            plugins.iter().any(|plugin| plugin.manifest.name == wanted)
+                || failed.iter().any(
+                    |(_, error)| matches!(error, Error::Pin { name, .. } if name == wanted),
+                )
+        };
         self.options
             .projections
             .iter()
             .map(|declared| (folder::resolved(&self.options.dir, declared), declared))
-            .filter(|(file, declared)| {
-                !plugins.iter().any(|plugin| plugin.manifest.name == declared.name)
-                    && !failed.iter().any(|(other, _)| other == file)
-                    && !file.exists()
-            })
+            .filter(|(file, declared)| !file.exists() && !found(&declared.name))
             .map(|(file, declared)| {
                 let name = declared.name.clone();
                 (file, Error::Missing { name })
@@ -250,6 +254,7 @@ pub fn refused(file: &Path, error: &Error) -> Refused {
 fn pin(declared: &Declared, found: &str) -> Result<(), Error> {
     match &declared.sha256 {
         Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(Error::Pin {
+            name: declared.name.clone(),
             pinned: pinned.clone(),
             found: found.to_owned(),
         }),
