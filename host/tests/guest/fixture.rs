@@ -11,6 +11,41 @@ use projector_host::guest::{
 use projector_host::plugin::file;
 use wit_component::{StringEncoding, embed_component_metadata};
 
+/// As much of WASI as the fixtures import, and worlds that have it.
+const WASI: [&str; 6] = [
+    "package wasi:io@0.2.3;
+     interface error { resource error; }
+     interface poll { resource pollable { block: func(); } }
+     interface streams {
+       use error.{error};
+       variant stream-error { last-operation-failed(error), closed }
+       resource output-stream { blocking-write-and-flush: func(contents: list<u8>) -> result<_, stream-error>; }
+     }",
+    "package wasi:clocks@0.2.3;
+     interface wall-clock { record datetime { seconds: u64, nanoseconds: u32 } now: func() -> datetime; }
+     interface monotonic-clock {
+       use wasi:io/poll@0.2.3.{pollable};
+       subscribe-duration: func(when: u64) -> pollable;
+     }",
+    "package wasi:random@0.2.3; interface random { get-random-u64: func() -> u64; }",
+    "package wasi:cli@0.2.3;
+     interface stdout { use wasi:io/streams@0.2.3.{output-stream}; get-stdout: func() -> output-stream; }",
+    "package wasi:sockets@0.2.3; interface lookup { resolve: func() -> u32; }",
+    "package test:worlds;
+     world with-wasi {
+       include projector:projection/projection@0.1.0;
+       import wasi:clocks/wall-clock@0.2.3;
+       import wasi:clocks/monotonic-clock@0.2.3;
+       import wasi:io/poll@0.2.3;
+       import wasi:random/random@0.2.3;
+       import wasi:cli/stdout@0.2.3;
+     }
+     world with-socket {
+       include projector:projection/projection@0.1.0;
+       import wasi:sockets/lookup@0.2.3;
+     }",
+];
+
 /// One engine for all tests: as in the host, it outlives every plugin.
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
@@ -40,7 +75,23 @@ pub fn from_text(text: &str) -> Vec<u8> {
     let (package, _) = resolve
         .push_path(repository("plugins/wit"))
         .expect("the contract");
-    let world = if text.contains("#project-json") { "projection-json" } else { "projection" };
+    let world = if text.contains("#project-json") {
+        "projection-json"
+    } else if text.contains("\"wasi:sockets") {
+        "with-socket"
+    } else if text.contains("\"wasi:clocks") {
+        "with-wasi"
+    } else {
+        "projection"
+    };
+    let package = if world.starts_with("with") {
+        WASI.iter()
+            .map(|source| resolve.push_str("wasi.wit", source).expect("valid WIT"))
+            .last()
+            .unwrap_or(package)
+    } else {
+        package
+    };
     let world = resolve
         .select_world(&[package], Some(world))
         .expect("the world");
@@ -52,7 +103,7 @@ pub fn from_text(text: &str) -> Vec<u8> {
 /// Puts the blocks of one text in the place of the blocks of the same name in another.
 fn replace(mut base: String, with: &str) -> String {
     let mut replaced = 0;
-    for name in ["memory", "describe", "project", "realloc", "more"] {
+    for name in ["imports", "memory", "describe", "project", "realloc", "more"] {
         let (open, close) = (format!(";; <{name}>\n"), format!(";; </{name}>"));
         let block = |text: &str| {
             let start = text.find(&open)? + open.len();

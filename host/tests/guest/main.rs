@@ -13,3 +13,4 @@ mod folder;
 mod hostile;
 mod json_world;
 mod shipped;
+mod wasi;
