@@ -185,6 +185,13 @@ impl Loader {
                 described: manifest.name,
             });
         }
+        if !guest.unavailable_imports().is_empty() {
+            tracing::warn!(
+                projection = manifest.name,
+                imports = guest.unavailable_imports().join(", "),
+                "the plugin imports what no projection has; calling it is a trap"
+            );
+        }
         Ok(Plugin {
             file: file.to_owned(),
             sha256,

@@ -22,7 +22,10 @@ impl Folder {
         let options = Options {
             dir: dir.path().to_owned(),
             cache_dir: None,
-            limits: Limits::default(),
+            limits: Limits {
+                fuel_max: 50_000_000,
+                ..Limits::default()
+            },
             projections: Vec::new(),
         };
         Self { dir, options }
