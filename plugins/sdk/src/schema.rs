@@ -40,6 +40,7 @@ impl TableSchema {
     }
 
     /// The key's values in key order; `None` when a part is missing, unknown or given twice.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn key_values(&self, key: &[Cell], position: u64) -> Option<Vec<Value>> {
         let parts = self.key_parts(key)?;
         let value = |(column, value): (&ColumnSchema, &Value)| {
