@@ -13,6 +13,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 pub mod completions;
 pub mod config;
 pub mod explain;
+pub mod leader;
+pub mod locks;
 pub mod output;
 pub mod run;
 pub mod validate;
@@ -88,6 +90,10 @@ pub enum Command {
     Run(run::Args),
     /// Check the config, the plugins and the databases; lists all faults and changes nothing
     Validate(validate::Args),
+    /// Show who holds advisory locks, name their keys, run commands under them
+    Locks(locks::Args),
+    /// Show who leads, or hand over
+    Leader(leader::Args),
     /// Show effective values, print the JSON schema, or write a commented sample
     Config(config::Args),
     /// Explain an error code
@@ -174,6 +180,14 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
         Command::Validate(args) => {
             let loaded = load(process, environment, None);
             validate::run(args, loaded, out).await
+        }
+        Command::Locks(args) => {
+            let load = || Ok(context(process, environment, None, true, out)?.config);
+            locks::run(args, environment, load, out).await
+        }
+        Command::Leader(args) => {
+            let context = context(process, environment, None, true, out)?;
+            leader::run(args, &context.config, out).await
         }
         Command::Config(args) => config::run(args, || load(process, environment, None), out),
         Command::Explain(args) => explain::run(&args, out),

@@ -83,7 +83,9 @@ fn lock(row: &PgRow, registry: &Registry) -> Result<Option<Lock>, sqlx::Error> {
     let granted: bool = row.try_get("granted")?;
     let state: Option<String> = row.try_get("state")?;
     let state_seconds: Option<f64> = row.try_get("state_seconds")?;
-    let idle = state.as_deref().is_some_and(|state| state.starts_with("idle"));
+    let idle = state
+        .as_deref()
+        .is_some_and(|state| state.starts_with("idle"));
     let idle_for_long = state_seconds.is_some_and(|seconds| seconds > LEAK_SUSPECTED_SECONDS);
     let mode: String = row.try_get("mode")?;
     Ok(Some(Lock {

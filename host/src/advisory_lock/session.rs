@@ -80,6 +80,27 @@ impl Session {
         };
         let mut connection = database.connect(&purpose).await?;
         let backend_pid = probe::check(&mut connection, database, leases.local_lease).await?;
+        // Neither keep-alives nor the user time-out may free the lock before the lease does.
+        let seconds = leases.server_lease.as_secs().max(4);
+        let settings = format!(
+            "SET tcp_user_timeout = '{seconds}s'; SET tcp_keepalives_idle = {}; \
+             SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3",
+            seconds - 3
+        );
+        let settings = sqlx::raw_sql(AssertSqlSafe(settings));
+        if let Err(error) = bounded(
+            database.name,
+            leases.local_lease,
+            settings.execute(&mut connection),
+        )
+        .await
+        {
+            // A server that cannot change them keeps its own; a lost connection is another matter.
+            if error.sqlstate().is_none() {
+                return Err(error.into());
+            }
+            tracing::debug!(%error, "the server refused the settings of its socket");
+        }
         Ok(Self {
             connection,
             database: database.clone(),
@@ -191,7 +212,8 @@ impl SessionLock {
     /// [`Error::Lost`]: drop the guard, and stop what the lock protects.
     pub async fn check(&mut self) -> Result<(), Error> {
         let (connection, database, limit) = self.session.parts();
-        let call = sqlx::query("SELECT pg_backend_pid(), pg_is_in_recovery()").fetch_one(connection);
+        let call =
+            sqlx::query("SELECT pg_backend_pid(), pg_is_in_recovery()").fetch_one(connection);
         let row = bounded(database.name, limit, call).await;
         let reason = match row {
             Ok(row) => {
