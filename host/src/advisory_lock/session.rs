@@ -283,3 +283,6 @@ pub async fn acquire(
 ) -> Result<SessionLock, Error> {
     Session::open(database, leases).await?.lock(key, wait).await
 }
+
+#[cfg(test)]
+mod tests;
