@@ -1,1 +1,118 @@
-//! Builds every component, wires handles, runs, drains.
+//! Builds every component, wires handles, runs, drains. The one place that knows them all.
+//!
+//! A replica goes through a gate (both databases reachable, migrated and readable), then takes part in the
+//! election for as long as it lives, and projects while it leads. HTTP answers from the first moment on.
+
+pub mod caught_up;
+pub mod gate;
+mod leading;
+pub mod plugins;
+pub mod replica;
+pub mod standing;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::error::{Exit, Failure};
+use crate::http;
+use crate::telemetry::metrics::Metrics;
+
+use plugins::LoadedPlugins;
+use replica::Replica;
+use standing::Standing;
+
+/// How a replica is started.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// End when every projection has reached the head that was seen.
+    pub until_caught_up: bool,
+    /// Give up after this long.
+    pub timeout: Option<Duration>,
+    /// For development.
+    pub dev: bool,
+    /// The configuration's file, for messages.
+    pub config_file: PathBuf,
+}
+
+/// Runs a replica until it is told to end.
+///
+/// # Errors
+/// When it cannot start, or ends in another way than it was asked to.
+pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
+    if let Some(fault) = config.secret_faults().into_iter().next() {
+        return Err(Failure::coded(Exit::Config, fault.code, fault.message));
+    }
+    let mut terminate = signal(SignalKind::terminate()).map_err(unstarted)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(unstarted)?;
+    let metrics = Metrics::new();
+    let standing = Standing::default();
+    let shutdown = CancellationToken::new();
+    let served = http::serve(&config, metrics.clone(), standing.clone(), shutdown.clone()).await?;
+    tracing::info!(address = %served.address, node = config.host.node, "projector-host is up; HTTP listens");
+    let loading = (Arc::clone(&config), start.dev);
+    let loaded = tokio::task::spawn_blocking(move || plugins::load(&loading.0, loading.1))
+        .await
+        .map_err(|error| Failure::new(Exit::Bug, error.to_string()))??;
+    standing.plugins_loaded(&loaded);
+    let ticking = tokio::spawn(tick(standing.clone(), shutdown.clone()));
+    let replica = Replica {
+        config,
+        loaded,
+        metrics,
+        standing,
+        shutdown: shutdown.clone(),
+    };
+    let running = replica.run(&start);
+    tokio::pin!(running);
+    let ended = tokio::select! {
+        ended = &mut running => ended,
+        _ = terminate.recv() => draining(&shutdown, &mut running, &mut terminate, &mut interrupt).await,
+        _ = interrupt.recv() => draining(&shutdown, &mut running, &mut terminate, &mut interrupt).await,
+    };
+    shutdown.cancel();
+    ticking.abort();
+    served.ended().await;
+    ended
+}
+
+async fn draining(
+    shutdown: &CancellationToken,
+    running: &mut (impl Future<Output = Result<(), Failure>> + Unpin),
+    terminate: &mut tokio::signal::unix::Signal,
+    interrupt: &mut tokio::signal::unix::Signal,
+) -> Result<(), Failure> {
+    tracing::info!("told to end; the running batches end first (a second signal ends at once)");
+    shutdown.cancel();
+    tokio::select! {
+        ended = running => ended,
+        _ = terminate.recv() => Err(Failure::new(Exit::Failed, "ended at once by a second signal")),
+        _ = interrupt.recv() => Err(Failure::new(Exit::Failed, "ended at once by a second signal")),
+    }
+}
+
+/// Shows that the runtime still runs tasks; `/livez` looks at it.
+async fn tick(standing: Standing, shutdown: CancellationToken) {
+    let mut every = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = every.tick() => standing.ticked(),
+        }
+    }
+}
+
+fn unstarted(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot start: {error}"))
+}
+
+/// A refusal of all plugins together, for those who wait for every projection.
+fn refused_plugins(loaded: &LoadedPlugins) -> Option<Failure> {
+    let first = loaded.refused.first()?;
+    let all: Vec<String> = loaded.refused.iter().map(plugins::text).collect();
+    Some(Failure::coded(Exit::Config, first.code, all.join("\n")))
+}

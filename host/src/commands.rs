@@ -10,15 +10,23 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
+pub mod append;
 pub mod completions;
 pub mod config;
+mod control;
 pub mod explain;
 pub mod leader;
 pub mod locks;
+pub mod migrate;
 pub mod output;
+pub mod pause;
+pub mod resume;
 pub mod run;
+pub mod status;
+mod store;
 pub mod validate;
 pub mod version;
+pub mod wait;
 
 use crate::config::{Environment, Flags, Loaded, Source};
 use crate::error::{Exit, Failure};
@@ -88,6 +96,18 @@ pub struct Process {
 pub enum Command {
     /// Start a replica (this is what happens without a command, too)
     Run(run::Args),
+    /// Create or upgrade the host's own tables
+    Migrate(store::MigrateArgs),
+    /// Append events, one JSON object a line
+    Append(store::AppendArgs),
+    /// How far every projection is, and who leads
+    Status(status::Args),
+    /// Wait until projections have caught up
+    Wait(wait::Args),
+    /// Stop a projection after its running batch
+    Pause(pause::Args),
+    /// Let a paused or stopped projection go on
+    Resume(resume::Args),
     /// Check the config, the plugins and the databases; lists all faults and changes nothing
     Validate(validate::Args),
     /// Show who holds advisory locks, name their keys, run commands under them
@@ -176,6 +196,24 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
             let listen = args.http_listen.clone();
             let context = context(process, environment, listen, false, out)?;
             run::run(args, &context).await
+        }
+        Command::Migrate(args) => {
+            store::migrate(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Append(args) => {
+            store::append(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Status(args) => {
+            status::run(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Wait(args) => {
+            wait::run(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Pause(args) => {
+            pause::run(args, &context(process, environment, None, true, out)?).await
+        }
+        Command::Resume(args) => {
+            resume::run(args, &context(process, environment, None, true, out)?).await
         }
         Command::Validate(args) => {
             let loaded = load(process, environment, None);

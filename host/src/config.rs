@@ -130,7 +130,11 @@ pub fn load(path: &Path, environment: &Environment, flags: &Flags) -> Result<Loa
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        let line = error.as_bytes()[..at]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
         unreadable(
             format!("line {line} is not UTF-8"),
             "save the file in the encoding UTF-8",
@@ -152,7 +156,9 @@ pub fn parse(
     let file = path.display().to_string();
     let (root, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        let faults = errors.iter().map(|error| reading::syntax(&file, text, error));
+        let faults = errors
+            .iter()
+            .map(|error| reading::syntax(&file, text, error));
         return Err(Faults(faults.collect()));
     }
     let (layers, faults) = environment::layers(environment, flags);
@@ -294,7 +300,9 @@ impl Config {
                 |own| serde_json::Value::Object(own.config.clone()).to_string(),
             ),
             wasi: own.map(|own| own.wasi.clone()).unwrap_or_default(),
-            on_error: own.and_then(|own| own.on_error).unwrap_or(defaults.on_error),
+            on_error: own
+                .and_then(|own| own.on_error)
+                .unwrap_or(defaults.on_error),
             retry: own
                 .and_then(|own| own.retry.clone())
                 .unwrap_or_else(|| defaults.retry.clone()),
@@ -338,14 +346,25 @@ impl Config {
         for projection in &mut self.projection {
             projection.component = projection.component.take().map(|path| {
                 let bare = path.components().count() == 1;
-                if bare { self.plugins.dir.join(path) } else { folder.join(path) }
+                if bare {
+                    self.plugins.dir.join(path)
+                } else {
+                    folder.join(path)
+                }
             });
         }
     }
 
     fn find_secrets(&self, reading: &Reading<'_>, environment: &Environment) -> Secrets {
         let url = |what, env_key, env, file_key, file, fallback| {
-            let lookup = Lookup { what, env_key, env, file_key, file, fallback };
+            let lookup = Lookup {
+                what,
+                env_key,
+                env,
+                file_key,
+                file,
+                fallback,
+            };
             secret::find_url(reading, environment, &lookup)
         };
         let (events, rows, http) = (&self.event_store, &self.read_model, &self.http);

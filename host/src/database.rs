@@ -6,5 +6,7 @@
 pub mod connections;
 pub mod error;
 pub mod identifier;
+pub mod micros;
+pub mod migrate;
 pub mod session;
 pub mod template;

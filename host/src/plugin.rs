@@ -2,5 +2,19 @@
 //!
 //! Promises: a bad file in the folder never stops a good one. Must never: run code that this host did not
 //! compile itself.
+//!
+//! ```text
+//! registry ── the folder and the configured files → plugins, and refused files with the reason
+//!   ├ file ── bytes, digest, what kind of file it is, core module → component
+//!   ├ cache ── compiled code, kept between starts
+//!   └ manifest ── what the plugin says of itself, checked
+//! ```
 
+pub mod cache;
+pub mod error;
+pub mod file;
 pub mod manifest;
+pub mod registry;
+
+pub use error::Error;
+pub use registry::{Declared, Loaded, Loader, Options, Plugin, Refused, load_all};

@@ -4,16 +4,17 @@
 //! commit is thrown away; a poison event is found by splitting its batch and stops its own projection only.
 //! Must never: start a batch when the lease is over, or blame an event for the database's state.
 
-pub mod settings;
-pub mod thread;
-pub mod failure;
-pub mod pending;
-pub mod lookups;
-pub mod work;
 pub mod commit;
-pub mod pace;
-pub mod session;
+pub mod failure;
 pub mod isolate;
-pub mod runner;
+pub mod lookups;
+mod member;
+pub mod pace;
+pub mod pending;
 pub mod progress;
+pub mod runner;
+pub mod session;
+pub mod settings;
 pub mod supervisor;
+pub mod thread;
+pub mod work;

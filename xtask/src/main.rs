@@ -1,2 +1,72 @@
-//! placeholder
-fn main() {}
+//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | plugins | sample`.
+//!
+//! Each sets up by itself what it needs (a WebAssembly target, a PostgreSQL) and says what it did. Nothing here is
+//! part of the product.
+
+mod debian;
+mod demo;
+mod generated;
+mod interrupt;
+mod place;
+mod plugins;
+mod postgres;
+mod process;
+mod sample;
+mod steps;
+mod test;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "The commands of this repository"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Shows the whole thing: a private PostgreSQL, 2,000 events, three projections, the dashboard
+    Demo(demo::Arguments),
+    /// Builds the plugins, starts a PostgreSQL and runs the tests of both workspaces
+    Test(test::Arguments),
+    /// Everything that CI checks: format, lints, docs, generated files, tests
+    Verify(verify::Arguments),
+    /// Builds the shipped plugins into target/plugins
+    Plugins(plugins::Arguments),
+    /// Writes the generated files of the repository, or checks them
+    Generate(generated::Arguments),
+    /// Writes sample events, as many as wanted
+    Sample(sample::Arguments),
+    /// Prints the folder of the PostgreSQL programs that tests and demo use; installs them if there are none
+    Postgres(postgres::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Plugins(arguments) => plugins::run(&arguments),
+        Command::Generate(arguments) => generated::run(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
+        Command::Postgres(arguments) => postgres::run(&arguments),
+    }
+}

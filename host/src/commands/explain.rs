@@ -37,7 +37,9 @@ pub fn run(args: &Args, out: &Output) -> Result<(), Failure> {
             };
             Err(Failure::new(
                 Exit::Usage,
-                format!("no error has the code {wanted:?}: {hint} `projector-host explain` lists all"),
+                format!(
+                    "no error has the code {wanted:?}: {hint} `projector-host explain` lists all"
+                ),
             ))
         }
     }

@@ -1,9 +1,11 @@
 //! `run`: a replica, from start to drain.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Context;
-use crate::error::{Exit, Failure};
+use crate::app::{self, Start};
+use crate::error::Failure;
 
 /// Arguments of `run`, which are also those of a command line without a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -27,11 +29,13 @@ pub struct Args {
 /// # Errors
 /// When it cannot start, or ends in another way than it was asked to.
 pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
-    let _ = (args, &context.config);
-    Err(Failure::new(
-        Exit::Failed,
-        "this build has no replica to run",
-    ))
+    let start = Start {
+        until_caught_up: args.until_caught_up,
+        timeout: args.timeout,
+        dev: args.dev,
+        config_file: context.config.path.clone(),
+    };
+    app::run(Arc::new(context.config.config.clone()), start).await
 }
 
 /// A duration on the command line.

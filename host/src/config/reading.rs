@@ -108,8 +108,12 @@ impl<'a> Reading<'a> {
         let place = keys
             .iter()
             .find(|key| self.sources.contains_key(**key))
-            .map_or_else(|| Place::Named(self.file.to_owned()), |key| self.place_of(key));
-        self.faults.push(Fault::new(code, place, message).hint(hint));
+            .map_or_else(
+                || Place::Named(self.file.to_owned()),
+                |key| self.place_of(key),
+            );
+        self.faults
+            .push(Fault::new(code, place, message).hint(hint));
     }
 
     /// Lowers the last fault to a warning.
@@ -213,7 +217,8 @@ impl<'a> Table<'_, 'a> {
 
     /// Whether a table of this name stands here.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.entries.is_some_and(|entries| entries.contains_key(key))
+        self.entries
+            .is_some_and(|entries| entries.contains_key(key))
     }
 
     /// Tables in a list, such as `[[projection]]`, in order.
@@ -311,10 +316,17 @@ impl<'a> Table<'_, 'a> {
             };
             let inside = match self.path.as_str() {
                 "" => "at the top of the file".to_owned(),
-                path if path.contains('[') => format!("in [[{}]]", path.replace(|c: char| c == '[' || c == ']' || c.is_ascii_digit(), "")),
+                path if path.contains('[') => format!(
+                    "in [[{}]]",
+                    path.replace(|c: char| c == '[' || c == ']' || c.is_ascii_digit(), "")
+                ),
                 path => format!("in [{path}]"),
             };
-            let kind = if value.get_ref().is_table() { "table" } else { "key" };
+            let kind = if value.get_ref().is_table() {
+                "table"
+            } else {
+                "key"
+            };
             let message = format!("unknown {kind} `{name}` {inside}");
             let hint = match closest(name, self.known.iter().copied()) {
                 _ if name == "url" && self.known.contains(&"url_env") => {
@@ -368,7 +380,11 @@ fn hidden(mut at: Excerpt) -> Excerpt {
 pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Fault {
     let span = error.span().unwrap_or(0..0);
     let place = Place::File(Excerpt::of(file, text, &span));
-    Fault::new(super::fault::SYNTAX, place, error.message().replace('\n', ", "))
+    Fault::new(
+        super::fault::SYNTAX,
+        place,
+        error.message().replace('\n', ", "),
+    )
 }
 
 /// The fault of a value of the environment that is not text.

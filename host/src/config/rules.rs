@@ -115,8 +115,12 @@ fn names(reading: &mut Reading<'_>, config: &Config) {
         };
         let place = reading.place_of(&format!("projection[{index}].name"));
         let fault = if first == name {
-            Fault::new(DUPLICATE, place, format!("a second [[projection]] is named `{name}`"))
-                .hint("put all settings of a projection into one [[projection]]")
+            Fault::new(
+                DUPLICATE,
+                place,
+                format!("a second [[projection]] is named `{name}`"),
+            )
+            .hint("put all settings of a projection into one [[projection]]")
         } else {
             Fault::new(
                 DUPLICATE,

@@ -54,7 +54,10 @@ database URL is silent (user, host, port, database, password, TLS), the driver t
 fn tree() -> Value {
     let mut settings = SchemaSettings::draft07();
     settings.inline_subschemas = true;
-    settings.into_generator().into_root_schema_for::<Config>().to_value()
+    settings
+        .into_generator()
+        .into_root_schema_for::<Config>()
+        .to_value()
 }
 
 fn table(path: &str, section: &Value, out: &mut Vec<String>) {
@@ -114,7 +117,10 @@ fn words(schema: &Value) -> String {
 }
 
 fn kind(schema: &Value) -> String {
-    if let Some(format) = schema["format"].as_str().filter(|format| format.ends_with("unit")) {
+    if let Some(format) = schema["format"]
+        .as_str()
+        .filter(|format| format.ends_with("unit"))
+    {
         return format.to_owned();
     }
     for list in ["oneOf", "anyOf"] {

@@ -157,5 +157,8 @@ pub(super) fn shown_url(secret: &Secret) -> String {
         None => format!("{}:{}", options.get_host(), options.get_port()),
     };
     let database = options.get_database().unwrap_or(options.get_username());
-    format!("postgres://{}:***@{place}/{database}", options.get_username())
+    format!(
+        "postgres://{}:***@{place}/{database}",
+        options.get_username()
+    )
 }

@@ -38,12 +38,7 @@ pub(super) fn settings(config: &Config, sources: &BTreeMap<String, Source>) -> V
     all
 }
 
-fn flatten(
-    key: String,
-    value: Value,
-    sources: &BTreeMap<String, Source>,
-    all: &mut Vec<Setting>,
-) {
+fn flatten(key: String, value: Value, sources: &BTreeMap<String, Source>, all: &mut Vec<Setting>) {
     match value {
         // What a plugin is handed is its own business: shown as it is.
         Value::Object(entries) if !key.ends_with("].config") => {

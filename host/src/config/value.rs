@@ -81,10 +81,7 @@ impl Shown for u64 {
 }
 
 /// A check that a value lies within bounds, both included.
-pub(super) fn within<T: PartialOrd + Shown>(
-    min: T,
-    max: T,
-) -> impl Fn(&T) -> Result<(), Problem> {
+pub(super) fn within<T: PartialOrd + Shown>(min: T, max: T) -> impl Fn(&T) -> Result<(), Problem> {
     move |value| {
         if *value >= min && *value <= max {
             return Ok(());
@@ -118,10 +115,8 @@ pub(super) fn name(bytes_max: usize) -> impl Fn(&String) -> Result<(), Problem> 
                 format!("has {} bytes, but may have {bytes_max}", value.len()),
             ))
         } else if let Some(c) = value.chars().find(|c| !fine(*c)) {
-            Err(
-                Problem::new(BAD_NAME, format!("has the character {c:?}"))
-                    .hint("use ASCII letters, digits, `.`, `_` and `-`"),
-            )
+            Err(Problem::new(BAD_NAME, format!("has the character {c:?}"))
+                .hint("use ASCII letters, digits, `.`, `_` and `-`"))
         } else {
             Ok(())
         }
@@ -172,8 +167,12 @@ impl Value for i64 {
 impl Value for u64 {
     fn read(value: &DeValue<'_>) -> Result<Self, Problem> {
         let integer = i64::read(value)?;
-        Self::try_from(integer)
-            .map_err(|_| Problem::new(OUT_OF_RANGE, format!("is {integer}, but cannot be negative")))
+        Self::try_from(integer).map_err(|_| {
+            Problem::new(
+                OUT_OF_RANGE,
+                format!("is {integer}, but cannot be negative"),
+            )
+        })
     }
 }
 
@@ -216,9 +215,8 @@ impl Value for ByteSize {
 
 impl Value for Identifier {
     fn read(value: &DeValue<'_>) -> Result<Self, Problem> {
-        Self::new(String::read(value)?).map_err(|error| {
-            Problem::new(BAD_NAME, format!("is no schema name: {error}"))
-        })
+        Self::new(String::read(value)?)
+            .map_err(|error| Problem::new(BAD_NAME, format!("is no schema name: {error}")))
     }
 }
 

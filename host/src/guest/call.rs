@@ -15,7 +15,7 @@ use super::engine::Engine;
 use super::error::{CallError, Category};
 use super::json;
 use super::limits::Limits;
-use super::load::{self, LoadError, Linked, World};
+use super::load::{self, Linked, LoadError, World};
 use super::logging::tidy;
 use super::lookups::{Lookups, NoLookups};
 use super::state::{Stage, State};
@@ -76,7 +76,9 @@ impl Guest {
     /// When the call fails; [`Category::Fatal`] when the plugin refuses its configuration.
     pub fn describe(&self, config_json: &str, limits: &Limits) -> Result<Description, CallError> {
         let mut store = self.store(Box::new(NoLookups), limits)?;
-        let described = self.start(&mut store, config_json).map(|(described, _)| described);
+        let described = self
+            .start(&mut store, config_json)
+            .map(|(described, _)| described);
         let result = finish(described, &mut store, limits);
         store.data_mut().log.finish();
         result?.map_err(|text| refused(&text, limits))
@@ -91,16 +93,14 @@ impl Guest {
         &self,
         config_json: &str,
         events: &[Event],
-        lookups: &mut Box<dyn Lookups>,
+        lookups: Box<dyn Lookups>,
         limits: &Limits,
     ) -> Result<Output, CallError> {
-        let owned = std::mem::replace(lookups, Box::new(NoLookups));
-        let mut store = self.store(owned, limits)?;
+        let mut store = self.store(lookups, limits)?;
         let result = self.run(&mut store, config_json, events, limits);
         let fuel_left = store.get_fuel().unwrap_or(0);
         let mut state = store.into_data();
         let log_lines_dropped = state.log.finish();
-        *lookups = state.lookups;
         Ok(Output {
             writes: result?,
             fuel: limits.fuel_max.saturating_sub(fuel_left),
@@ -208,7 +208,14 @@ fn refused(text: &str, limits: &Limits) -> CallError {
 }
 
 fn failed(failure: Failure, events: usize, limits: &Limits) -> CallError {
-    let (category, Fault { event, code, message }) = match failure {
+    let (
+        category,
+        Fault {
+            event,
+            code,
+            message,
+        },
+    ) = match failure {
         Failure::Retry(fault) => (Category::Retry, fault),
         Failure::Rejected(fault) => (Category::Rejected, fault),
         Failure::Fatal(fault) => (Category::Fatal, fault),
@@ -237,7 +244,10 @@ fn check(writes: &[Write], events: usize, limits: &Limits) -> Result<(), CallErr
             ),
         ));
     }
-    match writes.iter().position(|write| write.event as usize >= events) {
+    match writes
+        .iter()
+        .position(|write| write.event as usize >= events)
+    {
         Some(at) => Err(CallError::new(
             Category::Output,
             format!(

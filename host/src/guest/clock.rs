@@ -33,10 +33,17 @@ impl CallClock {
     /// Ticks until the guest's time is over; none when it is.
     pub(super) fn ticks_left(&self) -> Option<u64> {
         let ran = self.started.elapsed().saturating_sub(self.in_host);
-        let left = self.timeout.checked_sub(ran).filter(|left| !left.is_zero())?;
+        let left = self
+            .timeout
+            .checked_sub(ran)
+            .filter(|left| !left.is_zero())?;
         let ticks = left.as_nanos().div_ceil(TICK.as_nanos());
         // One more, since the tick that runs now is a partial one.
-        Some(u64::try_from(ticks).unwrap_or(u64::MAX / 4).saturating_add(1))
+        Some(
+            u64::try_from(ticks)
+                .unwrap_or(u64::MAX / 4)
+                .saturating_add(1),
+        )
     }
 }
 
@@ -53,6 +60,9 @@ mod tests {
         let mut over = CallClock::start(Duration::ZERO);
         assert_eq!(over.ticks_left(), None);
         over.timeout = Duration::from_millis(5_000);
-        assert!(over.ticks_left().is_some_and(|ticks| (400..=501).contains(&ticks)));
+        assert!(
+            over.ticks_left()
+                .is_some_and(|ticks| (400..=501).contains(&ticks))
+        );
     }
 }

@@ -158,7 +158,10 @@ fn check(engine: &wasmtime::Engine) -> Result<(), EngineError> {
         (WasmFeatures::EXCEPTIONS, "exceptions switched on"),
         (WasmFeatures::RELAXED_SIMD, "relaxed SIMD switched on"),
         (WasmFeatures::MEMORY64, "64-bit memories switched on"),
-        (WasmFeatures::CM_ASYNC, "asynchronous components switched on"),
+        (
+            WasmFeatures::CM_ASYNC,
+            "asynchronous components switched on",
+        ),
         (WasmFeatures::STACK_SWITCHING, "stack switching switched on"),
     ];
     for (feature, what) in off {
@@ -167,7 +170,10 @@ fn check(engine: &wasmtime::Engine) -> Result<(), EngineError> {
         }
     }
     let on = [
-        (!engine.get_concurrency_support(), "concurrency support switched on"),
+        (
+            !engine.get_concurrency_support(),
+            "concurrency support switched on",
+        ),
         (engine.get_epoch_interruption(), "no wall-clock limit"),
         (engine.get_consume_fuel(), "no instruction budget"),
         (

@@ -4,7 +4,6 @@
 //! is listed in one message. The contract's version is read from the names, never tried out.
 
 use thiserror::Error;
-use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, InstancePre};
 
 use super::bindings::CONTRACT_VERSION;
@@ -74,12 +73,29 @@ pub(super) enum World {
     Json(projector_json::GuestIndices),
 }
 
+/// Checks the names of imports and exports alone, before anything is compiled. Returns whether the guest
+/// speaks JSON.
+///
+/// # Errors
+/// When it is no projection, or one of another contract version.
+pub fn check_names(imports: &[String], exports: &[String]) -> Result<bool, LoadError> {
+    let json = world(exports)?;
+    imports_of_contract(imports)?;
+    Ok(json)
+}
+
 /// Checks the names, then links.
 pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, LoadError> {
-    let exports = instances(component.component_type().exports(engine.wasmtime()));
-    let imports = names(component.component_type().imports(engine.wasmtime()));
-    let json = world(&exports)?;
-    imports_of_contract(&imports)?;
+    let shape = component.component_type();
+    let imports: Vec<String> = shape
+        .imports(engine.wasmtime())
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let exports: Vec<String> = shape
+        .exports(engine.wasmtime())
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let json = check_names(&imports, &exports)?;
     let pre: InstancePre<State> = engine
         .linker()
         .instantiate_pre(component)
@@ -99,21 +115,6 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
 
 fn mismatch(error: wasmtime::Error) -> LoadError {
     LoadError::Mismatch(format!("{error:#}"))
-}
-
-fn names<'a>(
-    items: impl Iterator<Item = (&'a str, impl Sized)>,
-) -> Vec<String> {
-    items.map(|(name, _)| name.to_owned()).collect()
-}
-
-fn instances<'a>(
-    items: impl Iterator<Item = (&'a str, wasmtime::component::types::ComponentExtern<'a>)>,
-) -> Vec<String> {
-    items
-        .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentInstance(_)))
-        .map(|(name, _)| name.to_owned())
-        .collect()
 }
 
 /// Whether the exports are those of the JSON world.
@@ -219,15 +220,24 @@ mod tests {
         let json = "projector:projection/projector-json@0.1.4";
         assert_eq!(world(&owned(&[manifest, typed])), Ok(false));
         assert_eq!(world(&owned(&[manifest, json, "init"])), Ok(true));
-        assert!(matches!(world(&owned(&[typed])), Err(LoadError::HalfAWorld { .. })));
-        assert!(matches!(world(&owned(&[manifest])), Err(LoadError::HalfAWorld { .. })));
+        assert!(matches!(
+            world(&owned(&[typed])),
+            Err(LoadError::HalfAWorld { .. })
+        ));
+        assert!(matches!(
+            world(&owned(&[manifest])),
+            Err(LoadError::HalfAWorld { .. })
+        ));
         assert!(matches!(
             world(&owned(&["wasi:http/handler@0.2.0"])),
             Err(LoadError::OtherWorld { .. })
         ));
         for other in ["0.2.0", "1.0.0", "0.1.0-rc1", ""] {
             assert_eq!(
-                world(&owned(&[&format!("projector:projection/manifest@{other}"), typed])),
+                world(&owned(&[
+                    &format!("projector:projection/manifest@{other}"),
+                    typed
+                ])),
                 Err(LoadError::ContractVersion {
                     found: other.to_owned()
                 })
@@ -245,7 +255,11 @@ mod tests {
         ]))
         .expect_err("three are unknown");
         let text = error.to_string();
-        for name in ["wasi:sockets/tcp@0.2.0", "acme:secrets/read", "projector:projection/writer@0.1.0"] {
+        for name in [
+            "wasi:sockets/tcp@0.2.0",
+            "acme:secrets/read",
+            "projector:projection/writer@0.1.0",
+        ] {
             assert!(text.contains(name), "{text}");
         }
         assert!(!text.contains("/log@"), "{text}");

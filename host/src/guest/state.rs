@@ -56,7 +56,7 @@ pub(super) struct State {
     pub(super) limiter: Limiter,
     pub(super) clock: CallClock,
     pub(super) log: CallLog,
-    pub(super) lookups: Box<dyn Lookups>,
+    lookups: Box<dyn Lookups>,
     lookup_calls: usize,
     lookup_calls_max: usize,
     lookup_keys_max: usize,

@@ -56,7 +56,7 @@ impl GuestThread {
         let (jobs, queue) = mpsc::sync_channel::<Job>(QUEUE_MAX);
         Builder::new()
             .name(name.into())
-            .stack_size(engine.stack_max() + HOST_STACK_BYTES)
+            .stack_size(stack_bytes(engine))
             .spawn(move || {
                 for job in queue {
                     job();
@@ -97,7 +97,7 @@ impl GuestThread {
         let (answer, result) = oneshot::channel();
         let job: Job = Box::new(move || {
             let ended = catch_unwind(AssertUnwindSafe(work))
-                .map_err(|panic| ThreadError::Panicked(text(&*panic)));
+                .map_err(|panic| ThreadError::Panicked(panic_text(&*panic)));
             // Nobody waits any more when the caller was dropped.
             drop(answer.send(ended));
         });
@@ -109,7 +109,15 @@ impl GuestThread {
     }
 }
 
-fn text(panic: &(dyn std::any::Any + Send)) -> String {
+/// Bytes of stack that a thread needs to call guests of this engine.
+#[must_use]
+pub fn stack_bytes(engine: &Engine) -> usize {
+    engine.stack_max() + HOST_STACK_BYTES
+}
+
+/// The message of a panic.
+#[must_use]
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<String>()
         .map(String::as_str)

@@ -45,10 +45,16 @@ fn cause(error: &wasmtime::Error, stage: Stage, limits: &Limits) -> (Category, S
         return (Category::Memory, text);
     }
     if text.starts_with("unknown import") {
-        return (Category::Trap, format!("it called what this host does not offer: {text}"));
+        return (
+            Category::Trap,
+            format!("it called what this host does not offer: {text}"),
+        );
     }
     if error.root_cause().is::<std::io::Error>() || error.is::<wasmtime::OutOfMemory>() {
-        return (Category::Host, format!("the machine cannot give what an instance needs: {text}"));
+        return (
+            Category::Host,
+            format!("the machine cannot give what an instance needs: {text}"),
+        );
     }
     if text.contains("fuel allocated for hostcalls") {
         return (
@@ -72,11 +78,17 @@ fn trapped(trap: Trap, limits: &Limits) -> (Category, String) {
     match trap {
         Trap::OutOfFuel => (
             Category::Fuel,
-            format!("it used up its budget of instructions (fuel_max = {})", limits.fuel_max),
+            format!(
+                "it used up its budget of instructions (fuel_max = {})",
+                limits.fuel_max
+            ),
         ),
         Trap::Interrupt => (
             Category::Timeout,
-            format!("it ran longer than call_timeout ({:?})", limits.call_timeout),
+            format!(
+                "it ran longer than call_timeout ({:?})",
+                limits.call_timeout
+            ),
         ),
         Trap::StackOverflow => (
             Category::Stack,

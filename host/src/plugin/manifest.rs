@@ -1,9 +1,17 @@
 //! What a plugin says of itself, checked: its name, the events it wants, the tables it owns.
+//!
+//! `check` makes it from what `describe` returned and lists every fault at once; `form` is the JSON that is
+//! kept with a generation, so that a generation knows its tables even when the plugin's file is gone.
 
 use serde::{Deserialize, Serialize};
 
 use crate::database::identifier::Identifier;
 use crate::event_store::event::Subscription;
+
+mod check;
+mod form;
+
+pub use check::{ManifestFault, PROJECTION_NAME_BYTES_MAX};
 
 /// The type of a column, as PostgreSQL names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -126,8 +134,9 @@ impl Table {
     }
 }
 
-/// Everything that a plugin says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Everything that a plugin says of itself. Its JSON form is stable: what an older host wrote is read for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "form::Form", try_from = "form::Form")]
 pub struct Manifest {
     /// The projection's name.
     pub name: String,

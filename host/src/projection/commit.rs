@@ -63,7 +63,9 @@ impl Target {
         let whole = async {
             match self.transaction(&mut loan, step, folded).await {
                 Err(NotCommitted::Missed(_)) => {
-                    loan.execute("ROLLBACK").await.map_err(DatabaseError::from)?;
+                    loan.execute("ROLLBACK")
+                        .await
+                        .map_err(DatabaseError::from)?;
                     let missed = self.checkpoints.missed(&mut loan, &self.key).await?;
                     Err(NotCommitted::Missed(missed))
                 }
@@ -81,7 +83,11 @@ impl Target {
             }
             // The session closes here, which rolls back.
             Ok(Err(failed)) => Err(failed),
-            Err(_) => Err(DatabaseError::TimedOut { database: name, limit: COMMIT_TIMEOUT }.into()),
+            Err(_) => Err(DatabaseError::TimedOut {
+                database: name,
+                limit: COMMIT_TIMEOUT,
+            }
+            .into()),
         }
     }
 
@@ -93,19 +99,33 @@ impl Target {
     ) -> Result<u64, NotCommitted> {
         let Some(folded) = folded else {
             // A checkpoint alone is its own transaction.
-            return match self.checkpoints.advance(connection, &self.key, step).await? {
+            return match self
+                .checkpoints
+                .advance(connection, &self.key, step)
+                .await?
+            {
                 true => Ok(0),
                 false => Err(NotCommitted::Missed(Missed::Changed)),
             };
         };
-        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED").await.map_err(DatabaseError::from)?;
-        if !self.checkpoints.advance(connection, &self.key, step).await? {
+        connection
+            .execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            .await
+            .map_err(DatabaseError::from)?;
+        if !self
+            .checkpoints
+            .advance(connection, &self.key, step)
+            .await?
+        {
             return Err(NotCommitted::Missed(Missed::Changed));
         }
         let touched = write::apply(connection, &self.schema, &self.shapes, folded)
             .await
             .map_err(|error| NotCommitted::Failed(error.into()))?;
-        connection.execute("COMMIT").await.map_err(DatabaseError::from)?;
+        connection
+            .execute("COMMIT")
+            .await
+            .map_err(DatabaseError::from)?;
         Ok(touched)
     }
 
@@ -116,10 +136,19 @@ impl Target {
     pub async fn with<T>(
         &self,
         limit: Duration,
-        call: impl AsyncFnOnce(&mut PgConnection, &Checkpoints, &GenerationKey) -> Result<T, DatabaseError>,
+        call: impl AsyncFnOnce(
+            &mut PgConnection,
+            &Checkpoints,
+            &GenerationKey,
+        ) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
         let mut loan = self.connections.lend().await?;
-        let done = bounded(self.connections.database(), limit, call(&mut loan, &self.checkpoints, &self.key)).await?;
+        let done = bounded(
+            self.connections.database(),
+            limit,
+            call(&mut loan, &self.checkpoints, &self.key),
+        )
+        .await?;
         loan.give_back();
         Ok(done)
     }

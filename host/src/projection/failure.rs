@@ -35,7 +35,13 @@ pub struct Failure {
 impl Failure {
     /// A failure of the database's state, tried again without end.
     pub fn transient(message: impl Into<String>) -> Self {
-        Self { class: Class::Transient, counted: false, category: "database", event: None, message: message.into() }
+        Self {
+            class: Class::Transient,
+            counted: false,
+            category: "database",
+            event: None,
+            message: message.into(),
+        }
     }
 
     /// Whether splitting the batch can find an event to blame.
@@ -76,7 +82,13 @@ impl From<write::Error> for Failure {
             write::Error::Refused { .. } => "database",
             write::Error::Fault(_) | write::Error::Encode { .. } => BAD_WRITE,
         };
-        Self { class: error.class(), counted: false, category, event: error.event(), message: error.to_string() }
+        Self {
+            class: error.class(),
+            counted: false,
+            category,
+            event: error.event(),
+            message: error.to_string(),
+        }
     }
 }
 

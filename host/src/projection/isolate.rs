@@ -61,7 +61,10 @@ impl Session<'_> {
     ) -> Isolated {
         let mut from = checkpoint.position;
         let first = batch.events.partition_point(|event| event.position <= from);
-        let whole = Part { first, end: batch.events.len() };
+        let whole = Part {
+            first,
+            end: batch.events.len(),
+        };
         let mut todo = match (mode, known) {
             (Mode::Split, Some(failure)) => split(whole, failure.event),
             _ => singles(whole),
@@ -83,7 +86,10 @@ impl Session<'_> {
                 Err(Attempt::Failed(failure)) => failure,
             };
             if !failure.is_isolated() {
-                return Isolated::Ended(Ended::Failed { batch: None, failure });
+                return Isolated::Ended(Ended::Failed {
+                    batch: None,
+                    failure,
+                });
             }
             if part.end - part.first > 1 {
                 let named = failure.event.map(|event| part.first + event);
@@ -91,7 +97,10 @@ impl Session<'_> {
                 continue;
             }
             if failure.counted {
-                match self.again(&piece, from, checkpoint.revision, failure, cancelled).await {
+                match self
+                    .again(&piece, from, checkpoint.revision, failure, cancelled)
+                    .await
+                {
                     Ok(()) => {
                         from = piece.upto;
                         continue;
@@ -100,12 +109,25 @@ impl Session<'_> {
                     Err(Attempt::Failed(last)) => failure = last,
                 }
                 if !failure.is_isolated() {
-                    return Isolated::Ended(Ended::Failed { batch: None, failure });
+                    return Isolated::Ended(Ended::Failed {
+                        batch: None,
+                        failure,
+                    });
                 }
             }
             match piece.events.first() {
-                Some(event) => return Isolated::Blamed { event: Box::new(event.clone()), failure },
-                None => return Isolated::Ended(Ended::Failed { batch: None, failure }),
+                Some(event) => {
+                    return Isolated::Blamed {
+                        event: Box::new(event.clone()),
+                        failure,
+                    };
+                }
+                None => {
+                    return Isolated::Ended(Ended::Failed {
+                        batch: None,
+                        failure,
+                    });
+                }
             }
         }
         Isolated::Passed
@@ -125,7 +147,9 @@ impl Session<'_> {
             .with_min_delay(retry.initial)
             .with_max_delay(retry.max)
             .with_jitter()
-            .with_max_times(usize::try_from(retry.attempts_max.saturating_sub(1)).unwrap_or(usize::MAX))
+            .with_max_times(
+                usize::try_from(retry.attempts_max.saturating_sub(1)).unwrap_or(usize::MAX),
+            )
             .build();
         let mut attempts = 1;
         for wait in waits {
@@ -150,7 +174,13 @@ impl Session<'_> {
         Err(Attempt::Failed(failure))
     }
 
-    async fn attempt(&self, piece: &Arc<Batch>, from: Position, revision: i64, mode: Mode) -> Result<(), Attempt> {
+    async fn attempt(
+        &self,
+        piece: &Arc<Batch>,
+        from: Position,
+        revision: i64,
+        mode: Mode,
+    ) -> Result<(), Attempt> {
         if mode == Mode::OneByOne
             && let Some(event) = piece.events.first()
         {
@@ -168,7 +198,11 @@ impl Session<'_> {
             }
         };
         let step = step(piece, from, revision);
-        match self.target.commit(&step, outcome.as_ref().map(|outcome| &*outcome.folded)).await {
+        match self
+            .target
+            .commit(&step, outcome.as_ref().map(|outcome| &*outcome.folded))
+            .await
+        {
             Ok(_rows) => {
                 self.progress.reached(step.to);
                 self.metrics.committed(piece.events.len(), step.to);
@@ -185,12 +219,19 @@ impl Session<'_> {
         let position = event.position;
         let number = self
             .target
-            .with(super::runner::CONTROL_TIMEOUT, async |connection, checkpoints, key| {
-                checkpoints.attempt(connection, key, position, revision).await
-            })
+            .with(
+                super::runner::CONTROL_TIMEOUT,
+                async |connection, checkpoints, key| {
+                    checkpoints
+                        .attempt(connection, key, position, revision)
+                        .await
+                },
+            )
             .await
             .map_err(|error| Attempt::Failed(error.into()))?;
-        let Some(number) = number else { return Err(Attempt::Ended(Ended::Changed)) };
+        let Some(number) = number else {
+            return Err(Attempt::Ended(Ended::Changed));
+        };
         let attempts_max = self.work.settings.retry.attempts_max.max(1);
         if u32::try_from(number).unwrap_or(u32::MAX) <= attempts_max.saturating_add(1) {
             return Ok(());
@@ -223,7 +264,13 @@ fn split(part: Part, named: Option<usize>) -> Vec<Part> {
         None if end - first > 1 => vec![first, first + (end - first) / 2, end],
         None => vec![first, end],
     };
-    let mut parts: Vec<Part> = cuts.windows(2).map(|cut| Part { first: cut[0], end: cut[1] }).collect();
+    let mut parts: Vec<Part> = cuts
+        .windows(2)
+        .map(|cut| Part {
+            first: cut[0],
+            end: cut[1],
+        })
+        .collect();
     // An empty part would commit a checkpoint of its own for nothing, unless it is all there is.
     if parts.len() > 1 {
         parts.retain(|part| part.end > part.first);
@@ -236,7 +283,13 @@ fn singles(part: Part) -> Vec<Part> {
     if part.first == part.end {
         return vec![part];
     }
-    (part.first..part.end).rev().map(|at| Part { first: at, end: at + 1 }).collect()
+    (part.first..part.end)
+        .rev()
+        .map(|at| Part {
+            first: at,
+            end: at + 1,
+        })
+        .collect()
 }
 
 /// The stretch of the store that belongs to a part: up to its last event, and for the last part to the end.
@@ -246,7 +299,11 @@ fn piece(batch: &Batch, part: Part, after: Position) -> Batch {
         Some(event) if part.end < batch.events.len() => event.position,
         _ => batch.upto,
     };
-    Batch { after, upto, events }
+    Batch {
+        after,
+        upto,
+        events,
+    }
 }
 
 #[cfg(test)]
@@ -256,7 +313,10 @@ mod tests {
     fn check(first: usize, end: usize, named: Option<usize>, expected: &[(usize, usize)]) {
         let mut parts = split(Part { first, end }, named);
         parts.reverse();
-        let parts: Vec<_> = parts.into_iter().map(|part| (part.first, part.end)).collect();
+        let parts: Vec<_> = parts
+            .into_iter()
+            .map(|part| (part.first, part.end))
+            .collect();
         assert_eq!(parts, expected, "{first}..{end} named {named:?}");
     }
 

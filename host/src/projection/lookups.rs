@@ -35,7 +35,10 @@ pub struct RowLookups {
 
 impl Lookups for RowLookups {
     fn get(&mut self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
-        let keys = keys.iter().map(|key| lookup_key(&self.shapes, key.clone())).collect::<Result<Vec<_>, _>>();
+        let keys = keys
+            .iter()
+            .map(|key| lookup_key(&self.shapes, key.clone()))
+            .collect::<Result<Vec<_>, _>>();
         let keys: Vec<(usize, Key)> = keys.map_err(|fault| {
             LookupFailure::Refused(match fault {
                 KeyFault::UnknownTable(table) => LookupError::UnknownTable(table),
@@ -43,15 +46,17 @@ impl Lookups for RowLookups {
             })
         })?;
         let pending = self.pending.all();
-        let found = self.runtime.block_on(self.read(&keys)).map_err(|error| LookupFailure::Transient(error.to_string()))?;
+        let found = self
+            .runtime
+            .block_on(self.read(&keys))
+            .map_err(|error| LookupFailure::Transient(error.to_string()))?;
         keys.iter()
             .zip(found)
             .map(|((table, key), (mut row, seen))| {
                 for batch in pending.iter().filter(|batch| batch.to > seen) {
-                    row = batch
-                        .folded
-                        .overlay(*table, key, row)
-                        .map_err(|fault| LookupFailure::Transient(format!("the batch before will not pass: {fault}")))?;
+                    row = batch.folded.overlay(*table, key, row).map_err(|fault| {
+                        LookupFailure::Transient(format!("the batch before will not pass: {fault}"))
+                    })?;
                 }
                 Ok(row.map(|row| self.cells(*table, &row)))
             })
@@ -63,7 +68,12 @@ impl RowLookups {
     async fn read(&self, keys: &[(usize, Key)]) -> Result<Vec<lookup::Answer>, DatabaseError> {
         let name = self.connections.database();
         let mut loan = bounded(name, LOOKUP_TIMEOUT, self.connections.lend()).await?;
-        let found = bounded(name, LOOKUP_TIMEOUT, lookup::rows(&mut loan, &self.source, &self.shapes, keys)).await?;
+        let found = bounded(
+            name,
+            LOOKUP_TIMEOUT,
+            lookup::rows(&mut loan, &self.source, &self.shapes, keys),
+        )
+        .await?;
         loan.give_back();
         Ok(found)
     }
@@ -73,7 +83,10 @@ impl RowLookups {
         columns
             .iter()
             .zip(row)
-            .map(|(column, datum)| Cell { column: column.name.as_str().to_owned(), value: datum.to_value() })
+            .map(|(column, datum)| Cell {
+                column: column.name.as_str().to_owned(),
+                value: datum.to_value(),
+            })
             .collect()
     }
 }

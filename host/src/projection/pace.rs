@@ -24,7 +24,10 @@ impl Pace {
     #[must_use]
     pub fn new(events_max: usize) -> Self {
         let events_max = events_max.max(1);
-        Self { events: Arc::new(AtomicUsize::new(EVENTS_START.min(events_max))), events_max }
+        Self {
+            events: Arc::new(AtomicUsize::new(EVENTS_START.min(events_max))),
+            events_max,
+        }
     }
 
     /// Events of the next batch.
@@ -37,9 +40,13 @@ impl Pace {
     pub fn took(&self, events: usize, time: Duration) {
         let now = self.events();
         if time > SLOW {
-            self.events.store((now / 2).max(EVENTS_MIN.min(self.events_max)), Ordering::Relaxed);
+            self.events.store(
+                (now / 2).max(EVENTS_MIN.min(self.events_max)),
+                Ordering::Relaxed,
+            );
         } else if time < QUICK && events >= now {
-            self.events.store((now * 2).min(self.events_max), Ordering::Relaxed);
+            self.events
+                .store((now * 2).min(self.events_max), Ordering::Relaxed);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::event_store::event::Position;
 use crate::event_store::Mark;
+use crate::event_store::event::Position;
 
 /// The states that people see. The words are part of the public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,8 +28,15 @@ pub enum State {
 
 impl State {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Starting, Self::CatchingUp, Self::Live, Self::Held, Self::Retrying, Self::Stopped, Self::Paused];
+    pub const ALL: [Self; 7] = [
+        Self::Starting,
+        Self::CatchingUp,
+        Self::Live,
+        Self::Held,
+        Self::Retrying,
+        Self::Stopped,
+        Self::Paused,
+    ];
 
     /// The word.
     #[must_use]
@@ -78,6 +85,31 @@ struct Inner {
     phase: AtomicU8,
     live: AtomicU8,
     last_error: Mutex<Option<(Instant, String)>>,
+    busy: [Mutex<Option<Instant>>; 2],
+}
+
+/// A stage that works on one batch at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Station {
+    /// The guest, with checks and fold.
+    Guest = 0,
+    /// The transaction.
+    Commit = 1,
+}
+
+/// A stage that is busy with one batch for longer than this hangs.
+const BUSY_MAX: Duration = Duration::from_secs(45);
+
+/// Marks a stage as busy until it is dropped.
+#[derive(Debug)]
+pub struct Busy(Progress, Station);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.0.0.busy[self.1 as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl Default for Progress {
@@ -87,6 +119,7 @@ impl Default for Progress {
             phase: AtomicU8::new(Phase::Starting as u8),
             live: AtomicU8::new(0),
             last_error: Mutex::new(None),
+            busy: [Mutex::new(None), Mutex::new(None)],
         }))
     }
 }
@@ -108,15 +141,42 @@ impl Progress {
         self.0.phase.store(phase as u8, Ordering::Relaxed);
     }
 
+    /// A stage begins with a batch.
+    #[must_use]
+    pub fn busy(&self, station: Station) -> Busy {
+        *self.0.busy[station as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        Busy(self.clone(), station)
+    }
+
+    /// Whether no stage hangs.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.0.busy.iter().all(|busy| {
+            busy.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_none_or(|since| since.elapsed() < BUSY_MAX)
+        })
+    }
+
     /// The last transient failure, for people.
     pub fn failed(&self, message: String) {
-        *self.0.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), message));
+        *self
+            .0
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), message));
     }
 
     /// The last transient failure and when it was.
     #[must_use]
     pub fn last_error(&self) -> Option<(Instant, String)> {
-        self.0.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The state that people see, given the store's mark.
@@ -130,7 +190,10 @@ impl Progress {
             _ => return State::Starting,
         }
         let position = self.position();
-        let held = mark.held.as_ref().is_some_and(|held| held.age() >= HELD_AFTER);
+        let held = mark
+            .held
+            .as_ref()
+            .is_some_and(|held| held.age() >= HELD_AFTER);
         if held && position >= mark.settled_upto {
             return State::Held;
         }

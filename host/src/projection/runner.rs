@@ -74,7 +74,9 @@ impl Runner {
     /// Runs until cancelled or fenced.
     pub async fn run(mut self, cancelled: CancellationToken) -> Stopped {
         let waits = || {
-            let builder = backon::ExponentialBuilder::default().with_min_delay(RETRY_MIN).with_max_delay(RETRY_MAX);
+            let builder = backon::ExponentialBuilder::default()
+                .with_min_delay(RETRY_MIN)
+                .with_max_delay(RETRY_MAX);
             builder.with_jitter().without_max_times().build()
         };
         let mut backoff = waits();
@@ -124,15 +126,24 @@ impl Runner {
         self.revision.mark_unchanged();
         let loaded = self
             .target
-            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| checkpoints.load(connection, key).await)
+            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
+                checkpoints.load(connection, key).await
+            })
             .await?;
         let fence = self.target.checkpoints.fence();
-        let Some(checkpoint) = loaded.filter(|row| row.term == fence.term && row.term_id == fence.term_id) else {
+        let Some(checkpoint) =
+            loaded.filter(|row| row.term == fence.term && row.term_id == fence.term_id)
+        else {
             return Ok(Next::Stop(Stopped::Fenced));
         };
         self.progress.reached(checkpoint.position);
         if let Some((category, position, _)) = &checkpoint.failure {
-            tracing::info!(projection = self.target.key.projection, category, position, "the projection stays stopped");
+            tracing::info!(
+                projection = self.target.key.projection,
+                category,
+                position,
+                "the projection stays stopped"
+            );
             self.progress.enter(Phase::Stopped);
             return Ok(Next::Wait);
         }
@@ -142,7 +153,9 @@ impl Runner {
         }
         let counted = self
             .target
-            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| checkpoints.start(connection, key).await)
+            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
+                checkpoints.start(connection, key).await
+            })
             .await?;
         if !counted {
             return Ok(Next::Go);
@@ -182,14 +195,28 @@ impl Runner {
             starts = checkpoint.starts_without_commit,
             "no start has led to a commit; trying events one by one"
         );
-        let limits =
-            BatchLimits { events_max: ONE_BY_ONE_EVENTS, bytes_max: self.work.settings.batch_bytes_max };
+        let limits = BatchLimits {
+            events_max: ONE_BY_ONE_EVENTS,
+            bytes_max: self.work.settings.batch_bytes_max,
+        };
         let batch = self
             .feed
-            .next(checkpoint.position, &self.work.plugin.manifest.subscription, limits)
+            .next(
+                checkpoint.position,
+                &self.work.plugin.manifest.subscription,
+                limits,
+            )
             .await
             .map_err(|error| Failure::transient(error.to_string()))?;
-        let isolated = session.isolate(checkpoint, &Arc::new(batch), None, Mode::OneByOne, cancelled).await;
+        let isolated = session
+            .isolate(
+                checkpoint,
+                &Arc::new(batch),
+                None,
+                Mode::OneByOne,
+                cancelled,
+            )
+            .await;
         self.isolated(checkpoint, isolated).await
     }
 
@@ -203,14 +230,24 @@ impl Runner {
             Ended::Cancelled => Ok(Next::Stop(Stopped::Cancelled)),
             Ended::Fenced => Ok(Next::Stop(Stopped::Fenced)),
             Ended::Changed => Ok(Next::Go),
-            Ended::Failed { batch: Some(batch), failure } if failure.is_isolated() => {
+            Ended::Failed {
+                batch: Some(batch),
+                failure,
+            } if failure.is_isolated() => {
                 self.metrics.failed(failure.category);
                 let checkpoint = self
                     .target
-                    .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| checkpoints.load(connection, key).await)
+                    .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
+                        checkpoints.load(connection, key).await
+                    })
                     .await?;
-                let Some(checkpoint) = checkpoint else { return Ok(Next::Go) };
-                if checkpoint.paused || checkpoint.failure.is_some() || checkpoint.position >= batch.upto {
+                let Some(checkpoint) = checkpoint else {
+                    return Ok(Next::Go);
+                };
+                if checkpoint.paused
+                    || checkpoint.failure.is_some()
+                    || checkpoint.position >= batch.upto
+                {
                     return Ok(Next::Go);
                 }
                 tracing::debug!(
@@ -219,7 +256,9 @@ impl Runner {
                     error = failure.message,
                     "a batch did not pass; looking for the event"
                 );
-                let isolated = session.isolate(&checkpoint, &batch, Some(failure), Mode::Split, cancelled).await;
+                let isolated = session
+                    .isolate(&checkpoint, &batch, Some(failure), Mode::Split, cancelled)
+                    .await;
                 let ended = self.isolated(&checkpoint, isolated).await?;
                 Box::pin(self.judge(session, ended, cancelled)).await
             }
@@ -234,18 +273,28 @@ impl Runner {
     }
 
     /// The policy `stop`: the projection ends at the event until somebody resumes it.
-    async fn isolated(&self, checkpoint: &Checkpoint, isolated: Isolated) -> Result<Ended, Failure> {
+    async fn isolated(
+        &self,
+        checkpoint: &Checkpoint,
+        isolated: Isolated,
+    ) -> Result<Ended, Failure> {
         match isolated {
             Isolated::Passed => Ok(Ended::Changed),
             Isolated::Ended(ended) => Ok(ended),
             Isolated::Blamed { event, failure } => {
-                self.stop(checkpoint.revision, Some(&event), &failure).await?;
+                self.stop(checkpoint.revision, Some(&event), &failure)
+                    .await?;
                 Ok(Ended::Changed)
             }
         }
     }
 
-    async fn stop(&self, revision: i64, event: Option<&Event>, failure: &Failure) -> Result<(), Failure> {
+    async fn stop(
+        &self,
+        revision: i64,
+        event: Option<&Event>,
+        failure: &Failure,
+    ) -> Result<(), Failure> {
         let message = match event {
             Some(event) if failure.category != CRASH => format!(
                 "{} at position {}: {}",
@@ -283,9 +332,10 @@ impl Runner {
     async fn revision_now(&self) -> Result<i64, Failure> {
         let row = self
             .target
-            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| checkpoints.load(connection, key).await)
+            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
+                checkpoints.load(connection, key).await
+            })
             .await?;
         Ok(row.map_or(0, |row| row.revision))
     }
 }
-

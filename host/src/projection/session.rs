@@ -20,7 +20,7 @@ use super::commit::{NotCommitted, Target};
 use super::failure::Failure;
 use super::pace::Pace;
 use super::pending::{Pending, PendingBatch};
-use super::progress::Progress;
+use super::progress::{Progress, Station};
 use super::thread::GuestThread;
 use super::work::{Outcome, Work};
 
@@ -83,7 +83,13 @@ impl Session<'_> {
         let (projected, mut ready) = mpsc::channel::<Projected>(STAGE_BATCHES_MAX);
         let reader = tokio::spawn(self.reader(checkpoint.position, read, stop.clone()));
         let pending = Pending::default();
-        let guest = self.thread.run(guest_stage(self.work.clone(), pending.clone(), batches, projected));
+        let guest = self.thread.run(guest_stage(
+            self.work.clone(),
+            self.progress.clone(),
+            pending.clone(),
+            batches,
+            projected,
+        ));
         let committing = self.commits(checkpoint, &mut ready, &pending, cancelled);
         tokio::pin!(guest, committing);
         let ended = tokio::select! {
@@ -110,8 +116,13 @@ impl Session<'_> {
         async move {
             loop {
                 // Waits for room first, so that a batch is as fresh and as full as it can be.
-                let Ok(room) = read.reserve().await else { return };
-                let limits = BatchLimits { events_max: pace.events(), bytes_max };
+                let Ok(room) = read.reserve().await else {
+                    return;
+                };
+                let limits = BatchLimits {
+                    events_max: pace.events(),
+                    bytes_max,
+                };
                 let next = tokio::select! {
                     () = stop.cancelled() => return,
                     next = feed.next(after, &subscription, limits) => next,
@@ -123,7 +134,10 @@ impl Session<'_> {
                         room.send(Ok(batch));
                     }
                     Err(error) => {
-                        room.send(Err(Failure { class: error.class(), ..Failure::transient(error.to_string()) }));
+                        room.send(Err(Failure {
+                            class: error.class(),
+                            ..Failure::transient(error.to_string())
+                        }));
                         return;
                     }
                 }
@@ -145,8 +159,16 @@ impl Session<'_> {
                 () = cancelled.cancelled() => return Ended::Cancelled,
                 next = ready.recv() => next,
             };
-            let Some(Projected { batch, outcome, seconds }) = next else {
-                return Ended::Failed { batch: None, failure: Failure::transient("the stages before ended") };
+            let Some(Projected {
+                batch,
+                outcome,
+                seconds,
+            }) = next
+            else {
+                return Ended::Failed {
+                    batch: None,
+                    failure: Failure::transient("the stages before ended"),
+                };
             };
             let outcome = match outcome {
                 Ok(outcome) => outcome,
@@ -166,6 +188,7 @@ impl Session<'_> {
             let step = step(&batch, from, checkpoint.revision);
             let begun = Instant::now();
             let folded = outcome.as_ref().map(|outcome| &*outcome.folded);
+            let _busy = self.progress.busy(Station::Commit);
             match self.target.commit(&step, folded).await {
                 Ok(_rows) => {
                     let time = begun.elapsed();
@@ -174,11 +197,19 @@ impl Session<'_> {
                     self.progress.reached(step.to);
                     self.metrics.took(Stage::Commit, time.as_secs_f64());
                     self.metrics.committed(batch.events.len(), step.to);
-                    self.pace.took(batch.events.len(), time.max(std::time::Duration::from_secs_f64(seconds)));
+                    self.pace.took(
+                        batch.events.len(),
+                        time.max(std::time::Duration::from_secs_f64(seconds)),
+                    );
                 }
                 Err(NotCommitted::Missed(Missed::Fenced)) => return Ended::Fenced,
                 Err(NotCommitted::Missed(Missed::Changed)) => return Ended::Changed,
-                Err(NotCommitted::Failed(failure)) => return Ended::Failed { batch: Some(batch), failure },
+                Err(NotCommitted::Failed(failure)) => {
+                    return Ended::Failed {
+                        batch: Some(batch),
+                        failure,
+                    };
+                }
             }
         }
     }
@@ -187,13 +218,22 @@ impl Session<'_> {
 /// Where a batch takes the checkpoint.
 #[must_use]
 pub fn step(batch: &Batch, from: Position, revision: i64) -> Step {
-    let last_event = batch.events.last().map(|event| (event.position, event.id.clone()));
-    Step { from, to: batch.upto, last_event, revision }
+    let last_event = batch
+        .events
+        .last()
+        .map(|event| (event.position, event.id.clone()));
+    Step {
+        from,
+        to: batch.upto,
+        last_event,
+        revision,
+    }
 }
 
 /// The guest's stage: blocks on both channels, so it lives on the guest's thread.
 fn guest_stage(
     work: Work,
+    progress: Progress,
     pending: Pending,
     mut batches: mpsc::Receiver<Result<Batch, Failure>>,
     projected: mpsc::Sender<Projected>,
@@ -203,20 +243,32 @@ fn guest_stage(
             let begun = Instant::now();
             let (batch, outcome) = match read {
                 Err(failure) => {
-                    let nothing = Batch { after: Position(0), upto: Position(0), events: Vec::new() };
+                    let nothing = Batch {
+                        after: Position(0),
+                        upto: Position(0),
+                        events: Vec::new(),
+                    };
                     (nothing, Err(failure))
                 }
                 Ok(batch) if batch.events.is_empty() => (batch, Ok(None)),
                 Ok(batch) => {
+                    let _busy = progress.busy(Station::Guest);
                     let outcome = work.project(&batch.events, &pending);
                     (batch, outcome.map(Some))
                 }
             };
             let failed = outcome.is_err();
             if let Ok(Some(outcome)) = &outcome {
-                pending.push(PendingBatch { to: batch.upto, folded: Arc::<Folded>::clone(&outcome.folded) });
+                pending.push(PendingBatch {
+                    to: batch.upto,
+                    folded: Arc::<Folded>::clone(&outcome.folded),
+                });
             }
-            let item = Projected { batch: Arc::new(batch), outcome, seconds: begun.elapsed().as_secs_f64() };
+            let item = Projected {
+                batch: Arc::new(batch),
+                outcome,
+                seconds: begun.elapsed().as_secs_f64(),
+            };
             if projected.blocking_send(item).is_err() || failed {
                 return;
             }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::event_store::event::Position;
-use crate::guest::limits::Limits;
 
 /// Settings of one projection.
 #[derive(Debug, Clone)]
@@ -14,8 +13,6 @@ pub struct Settings {
     pub retry: Retry,
     /// Where a new projection begins.
     pub start_from: StartFrom,
-    /// Bounds of one call.
-    pub limits: Limits,
     /// Bounds of one batch.
     pub batch_events_max: usize,
     /// Bytes of one batch; one event always passes.
@@ -53,7 +50,11 @@ pub enum StartFrom {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts_max: 10, initial: Duration::from_millis(100), max: Duration::from_secs(30) }
+        Self {
+            attempts_max: 10,
+            initial: Duration::from_millis(100),
+            max: Duration::from_secs(30),
+        }
     }
 }
 
@@ -63,7 +64,6 @@ impl Default for Settings {
             on_error: OnError::Stop,
             retry: Retry::default(),
             start_from: StartFrom::Beginning,
-            limits: Limits::default(),
             batch_events_max: 10_000,
             batch_bytes_max: 8 << 20,
         }

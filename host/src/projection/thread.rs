@@ -38,11 +38,14 @@ impl GuestThread {
     /// When the system gives none.
     pub fn spawn(name: &str) -> Result<Self, Error> {
         let (jobs, inbox) = mpsc::channel::<Job>();
-        std::thread::Builder::new().name(format!("guest-{name}")).stack_size(STACK_BYTES).spawn(move || {
-            while let Ok(job) = inbox.recv() {
-                job();
-            }
-        })?;
+        std::thread::Builder::new()
+            .name(format!("guest-{name}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                while let Ok(job) = inbox.recv() {
+                    job();
+                }
+            })?;
         Ok(Self { jobs })
     }
 
@@ -50,17 +53,23 @@ impl GuestThread {
     ///
     /// # Errors
     /// When the job panicked.
-    pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let (done, result) = oneshot::channel();
         let job: Job = Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(job)).map_err(|panic| Error::Panicked(panic_text(&*panic)));
+            let outcome = catch_unwind(AssertUnwindSafe(job))
+                .map_err(|panic| Error::Panicked(panic_text(&*panic)));
             // Nobody waits any more when the projection was told to end.
             let _ = done.send(outcome);
         });
         if self.jobs.send(job).is_err() {
             return Err(Error::Panicked("the thread has ended".to_owned()));
         }
-        result.await.unwrap_or_else(|_| Err(Error::Panicked("the job was dropped".to_owned())))
+        result
+            .await
+            .unwrap_or_else(|_| Err(Error::Panicked("the job was dropped".to_owned())))
     }
 }
 

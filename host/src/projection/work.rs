@@ -46,14 +46,27 @@ impl Work {
     /// Why the batch did not pass. Nothing of its output is left.
     pub fn project(&self, events: &[Event], pending: &Pending) -> Result<Outcome, Failure> {
         let lookups: Box<dyn Lookups> = if self.plugin.manifest.reads {
-            Box::new(RowLookups { pending: pending.clone(), ..self.lookups.clone() })
+            Box::new(RowLookups {
+                pending: pending.clone(),
+                ..self.lookups.clone()
+            })
         } else {
             Box::new(NoLookups)
         };
-        let output = self.plugin.guest.project(&self.plugin.config_json, events, lookups, &self.settings.limits)?;
+        let output = self.plugin.guest.project(
+            &self.plugin.config_json,
+            events,
+            lookups,
+            &self.plugin.limits,
+        )?;
         let writes = output.writes.len();
         let checked = check(&self.shapes, events, output.writes)?;
         let folded = fold(&self.shapes, &|event| events[event].position.0, checked);
-        Ok(Outcome { folded: Arc::new(folded), writes, fuel: output.fuel, memory_peak: output.memory_peak })
+        Ok(Outcome {
+            folded: Arc::new(folded),
+            writes,
+            fuel: output.fuel,
+            memory_peak: output.memory_peak,
+        })
     }
 }

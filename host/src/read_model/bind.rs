@@ -1,49 +1,14 @@
 //! Columns of values as PostgreSQL arrays, for statements that work on a whole batch.
 
-use sqlx::encode::IsNull;
+use sqlx::Arguments as _;
 use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgHasArrayType, PgTypeInfo};
-use sqlx::{Arguments as _, Decode, Encode, Postgres, Type};
+use sqlx::postgres::PgArguments;
 use uuid::Uuid;
 
+use crate::database::micros::Micros;
 use crate::plugin::manifest::ColumnType;
 
 use super::datum::{Datum, date_text};
-
-/// Microseconds between 1970-01-01 and 2000-01-01, where PostgreSQL's binary times begin.
-const EPOCH_2000_MICROS: i64 = 946_684_800_000_000;
-
-/// A `timestamptz` as microseconds since 1970-01-01T00:00:00Z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Micros(pub i64);
-
-impl Type<Postgres> for Micros {
-    fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("timestamptz")
-    }
-}
-
-impl PgHasArrayType for Micros {
-    fn array_type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("_timestamptz")
-    }
-}
-
-impl Encode<'_, Postgres> for Micros {
-    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        <i64 as Encode<'_, Postgres>>::encode_by_ref(
-            &(self.0.saturating_sub(EPOCH_2000_MICROS)),
-            buffer,
-        )
-    }
-}
-
-impl Decode<'_, Postgres> for Micros {
-    fn decode(value: sqlx::postgres::PgValueRef<'_>) -> Result<Self, BoxDynError> {
-        let bytes: [u8; 8] = value.as_bytes()?.try_into()?;
-        Ok(Self(i64::from_be_bytes(bytes) + EPOCH_2000_MICROS))
-    }
-}
 
 /// How a column's values travel: the array's type, and the cast from its element to the column.
 #[must_use]

@@ -347,7 +347,10 @@ impl At<'_> {
                 }
                 Some((_, Op::Add(sums))) => {
                     let folded = sums.then(&amount);
-                    debug_assert!(folded, "a second double closes the phase before it comes here");
+                    debug_assert!(
+                        folded,
+                        "a second double closes the phase before it comes here"
+                    );
                 }
             }
         }

@@ -5,10 +5,11 @@ use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
 use crate::database::error::Error;
 use crate::database::identifier::Identifier;
+use crate::database::micros::Micros;
 use crate::event_store::event::Position;
 use crate::plugin::manifest::{Column, ColumnType};
 
-use super::bind::{self, Micros};
+use super::bind;
 use super::check::{Key, Shapes, TableShape};
 use super::checkpoint::GenerationKey;
 use super::datum::Datum;
@@ -47,26 +48,44 @@ pub async fn rows(
 ) -> Result<Vec<Answer>, Error> {
     let mut answers: Vec<Answer> = vec![(None, Position(0)); keys.len()];
     for (table, shape) in shapes.tables().iter().enumerate() {
-        let places: Vec<usize> = (0..keys.len()).filter(|&place| keys[place].0 == table).collect();
+        let places: Vec<usize> = (0..keys.len())
+            .filter(|&place| keys[place].0 == table)
+            .collect();
         if places.is_empty() {
             continue;
         }
         let mut arguments = PgArguments::default();
         for (part, &column) in shape.table.primary_key.iter().enumerate() {
             let values = places.iter().map(|&place| &keys[place].1[part]);
-            bind::add(&mut arguments, shape.table.columns[column].column_type, values)
-                .map_err(|why| Error::Driver(why.to_string()))?;
+            bind::add(
+                &mut arguments,
+                shape.table.columns[column].column_type,
+                values,
+            )
+            .map_err(|why| Error::Driver(why.to_string()))?;
         }
-        for argument in [arguments.add(&source.key.projection), arguments.add(source.key.generation)] {
+        for argument in [
+            arguments.add(&source.key.projection),
+            arguments.add(source.key.generation),
+        ] {
             argument.map_err(|why| Error::Driver(why.to_string()))?;
         }
         let statement = select(source, shape);
-        for row in sqlx::query_with(AssertSqlSafe(statement), arguments).fetch_all(&mut *connection).await? {
+        for row in sqlx::query_with(AssertSqlSafe(statement), arguments)
+            .fetch_all(&mut *connection)
+            .await?
+        {
             let ord: i64 = row.try_get(0)?;
-            let place = usize::try_from(ord - 1).ok().and_then(|ord| places.get(ord));
+            let place = usize::try_from(ord - 1)
+                .ok()
+                .and_then(|ord| places.get(ord));
             if let Some(&place) = place {
                 let there: bool = row.try_get(2)?;
-                let found = if there { Some(decode(shape, &row)?) } else { None };
+                let found = if there {
+                    Some(decode(shape, &row)?)
+                } else {
+                    None
+                };
                 answers[place] = (found, Position(row.try_get(1)?));
             }
         }
@@ -88,17 +107,33 @@ fn datum(row: &PgRow, at: usize, column_type: ColumnType) -> Result<Datum, Error
         }
     };
     Ok(match column_type {
-        ColumnType::Text => row.try_get::<Option<String>, _>(at)?.map_or(Datum::Null, Datum::Text),
-        ColumnType::Jsonb => row.try_get::<Option<String>, _>(at)?.map_or(Datum::Null, Datum::Jsonb),
-        ColumnType::BigInt => row.try_get::<Option<i64>, _>(at)?.map_or(Datum::Null, Datum::BigInt),
-        ColumnType::Double => row.try_get::<Option<f64>, _>(at)?.map_or(Datum::Null, Datum::Double),
-        ColumnType::Boolean => row.try_get::<Option<bool>, _>(at)?.map_or(Datum::Null, Datum::Boolean),
-        ColumnType::Timestamptz => {
-            row.try_get::<Option<Micros>, _>(at)?.map_or(Datum::Null, |micros| Datum::Timestamptz(micros.0))
-        }
-        ColumnType::Uuid => row.try_get::<Option<uuid::Uuid>, _>(at)?.map_or(Datum::Null, Datum::Uuid),
-        ColumnType::Bytea => row.try_get::<Option<Vec<u8>>, _>(at)?.map_or(Datum::Null, Datum::Bytea),
-        ColumnType::TextArray => row.try_get::<Option<Vec<String>>, _>(at)?.map_or(Datum::Null, Datum::TextArray),
+        ColumnType::Text => row
+            .try_get::<Option<String>, _>(at)?
+            .map_or(Datum::Null, Datum::Text),
+        ColumnType::Jsonb => row
+            .try_get::<Option<String>, _>(at)?
+            .map_or(Datum::Null, Datum::Jsonb),
+        ColumnType::BigInt => row
+            .try_get::<Option<i64>, _>(at)?
+            .map_or(Datum::Null, Datum::BigInt),
+        ColumnType::Double => row
+            .try_get::<Option<f64>, _>(at)?
+            .map_or(Datum::Null, Datum::Double),
+        ColumnType::Boolean => row
+            .try_get::<Option<bool>, _>(at)?
+            .map_or(Datum::Null, Datum::Boolean),
+        ColumnType::Timestamptz => row
+            .try_get::<Option<Micros>, _>(at)?
+            .map_or(Datum::Null, |micros| Datum::Timestamptz(micros.0)),
+        ColumnType::Uuid => row
+            .try_get::<Option<uuid::Uuid>, _>(at)?
+            .map_or(Datum::Null, Datum::Uuid),
+        ColumnType::Bytea => row
+            .try_get::<Option<Vec<u8>>, _>(at)?
+            .map_or(Datum::Null, Datum::Bytea),
+        ColumnType::TextArray => row
+            .try_get::<Option<Vec<String>>, _>(at)?
+            .map_or(Datum::Null, Datum::TextArray),
         ColumnType::Numeric | ColumnType::Date => text(column_type)?,
     })
 }

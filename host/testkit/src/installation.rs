@@ -51,6 +51,20 @@ impl Installation {
             .ok_or(Error::NotInstalled)
     }
 
+    /// The one to use, if it brings this program itself, else the newest that does: some programs, such as
+    /// `pg_basebackup`, serve only their own version, and not every distribution packs them.
+    pub fn find_with(program: &str) -> Result<Self> {
+        let found = Self::find()?;
+        let candidates = std::iter::once(found.clone()).chain(Self::all());
+        candidates
+            .into_iter()
+            .find(|installation| installation.bin.join(program).is_file())
+            .ok_or_else(|| Error::ToolMissing {
+                program: program.into(),
+                folder: found.bin,
+            })
+    }
+
     /// Every one on this machine, newest first.
     pub fn all() -> Vec<Self> {
         let named = env::var_os(BIN_VARIABLE).map(PathBuf::from);
@@ -209,6 +223,9 @@ mod tests {
         found
             .program("psql")
             .expect("psql beside the server or in PATH");
+        let complete = Installation::find_with("pg_basebackup").expect("one has it");
+        assert!(complete.bin().join("pg_basebackup").is_file());
+        Installation::find_with("no-such-program").expect_err("there is none");
         let error = found.program("no-such-program").expect_err("there is none");
         assert!(
             error.to_string().contains("no-such-program is neither in"),

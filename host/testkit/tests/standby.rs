@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use projector_testkit::{Mode, Result, Server, ServerOptions};
+use projector_testkit::{Installation, Mode, Result, Server, ServerOptions};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_standby_follows_and_takes_over() -> Result<()> {
-    let primary = Server::start(ServerOptions::default())?;
+    let installation = Installation::find_with("pg_basebackup")?;
+    let primary = Server::start(ServerOptions::default().installation(installation))?;
     primary.psql("postgres", "create table t as select 1 as x")?;
     let standby = primary.basebackup()?;
     assert_ne!(standby.port(), primary.port());

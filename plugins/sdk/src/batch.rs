@@ -47,3 +47,97 @@ pub(crate) fn run<P: Projection>(
         None => Ok(rows.finish()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::run;
+    use crate::bindings::projector::projection::read_model::LookupError;
+    use crate::bindings::projector::projection::types::{Cell, RowKey};
+    use crate::prelude::*;
+    use crate::rows::ReadModel;
+    use crate::schema::Schema;
+    use crate::testing::event;
+
+    /// Reads one row an event, which it announced unless the stream is `late`.
+    struct Reader;
+
+    fn row(event: &Event) -> Key {
+        Key::new("things").part("id", event.data.as_str())
+    }
+
+    impl Projection for Reader {
+        type Input = ();
+
+        fn new(_: &Config) -> Result<Self, String> {
+            Ok(Self)
+        }
+
+        fn describe(&self) -> Description {
+            let table = Table::new("things")
+                .column("id", ColumnType::Text)
+                .primary_key(["id"]);
+            Description::new("reader", "1").reads().table(table)
+        }
+
+        fn decode(&self, _: &Event) -> Result<Option<()>, Failure> {
+            Ok(Some(()))
+        }
+
+        fn lookups(&self, event: &Event, (): &(), keys: &mut Keys) {
+            if event.stream != "late" {
+                keys.add(row(event));
+            }
+        }
+
+        fn handle(&self, event: &Event, (): (), rows: &mut Rows<'_>) -> Result<(), Failure> {
+            rows.get(&row(event)).map(|_| ())
+        }
+    }
+
+    /// No rows; remembers how many keys each call asked for.
+    struct Counting {
+        keys_max: usize,
+        calls: RefCell<Vec<usize>>,
+    }
+
+    impl ReadModel for Counting {
+        fn get(&self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupError> {
+            self.calls.borrow_mut().push(keys.len());
+            if keys.len() > self.keys_max {
+                return Err(LookupError::TooMany(String::new()));
+            }
+            Ok(vec![None; keys.len()])
+        }
+    }
+
+    fn check(events: &[Event], keys_max: usize, expected: &[usize]) {
+        let schema = Schema::new(&Reader.describe())
+            .map(Rc::new)
+            .expect("the description is sound");
+        let read_model = Counting {
+            keys_max,
+            calls: RefCell::default(),
+        };
+        assert!(run(&Reader, &schema, &read_model, events).is_ok());
+        assert_eq!(*read_model.calls.borrow(), expected);
+    }
+
+    #[test]
+    fn a_batch_costs_one_lookup_as_far_as_the_host_allows() {
+        let events: Vec<Event> = (0..40)
+            .map(|id| event("s", "Seen", &(id % 20).to_string()))
+            .collect();
+        check(&events, 100, &[20]);
+        check(&events, 10, &[20, 10, 10]);
+        check(&[], 10, &[]);
+    }
+
+    #[test]
+    fn a_row_that_was_not_announced_costs_one_lookup_of_its_own() {
+        let late = event("late", "Seen", "7");
+        check(&[late.clone(), late], 100, &[1]);
+    }
+}

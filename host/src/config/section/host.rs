@@ -70,9 +70,7 @@ impl Host {
         let default = Self::default();
         let section = Self {
             node: table.checked("node", default.node, value::name(NODE_BYTES_MAX)),
-            cache_dir: table
-                .optional("cache_dir", not_empty)
-                .map(PathBuf::from),
+            cache_dir: table.optional("cache_dir", not_empty).map(PathBuf::from),
             drain_timeout: table.checked("drain_timeout", default.drain_timeout, day),
             auto_migrate: table.value("auto_migrate", default.auto_migrate),
             log: table.checked("log", default.log, filter),

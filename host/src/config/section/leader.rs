@@ -108,7 +108,11 @@ impl LeaderKey {
     #[must_use]
     pub fn as_text(&self) -> Option<String> {
         let Self::Single(key) = self else { return None };
-        let bytes: Vec<u8> = key.to_be_bytes().into_iter().skip_while(|b| *b == 0).collect();
+        let bytes: Vec<u8> = key
+            .to_be_bytes()
+            .into_iter()
+            .skip_while(|b| *b == 0)
+            .collect();
         let text = String::from_utf8(bytes).ok()?;
         (Self::of_text(&text) == Some(*self)).then_some(text)
     }
@@ -164,9 +168,8 @@ impl Value for LeaderKey {
     fn read(value: &DeValue<'_>) -> Result<Self, Problem> {
         let hint = "write 1 to 8 ASCII characters, an integer, or { namespace = 1, id = 2 }";
         match value {
-            DeValue::String(text) => Self::of_text(text).ok_or_else(|| {
-                Problem::new(MALFORMED, "is no lock key").hint(hint)
-            }),
+            DeValue::String(text) => Self::of_text(text)
+                .ok_or_else(|| Problem::new(MALFORMED, "is no lock key").hint(hint)),
             DeValue::Integer(_) => i64::read(value).map(Self::Single),
             DeValue::Table(parts) => {
                 let part = |name: &str| {
@@ -175,11 +178,18 @@ impl Value for LeaderKey {
                     })?;
                     let integer = i64::read(value.get_ref())?;
                     i32::try_from(integer).map_err(|_| {
-                        Problem::new(OUT_OF_RANGE, format!("has a `{name}` that does not fit into 32 bits"))
+                        Problem::new(
+                            OUT_OF_RANGE,
+                            format!("has a `{name}` that does not fit into 32 bits"),
+                        )
                     })
                 };
                 if parts.len() > 2 {
-                    return Err(Problem::new(MALFORMED, "has other parts than `namespace` and `id`").hint(hint));
+                    return Err(Problem::new(
+                        MALFORMED,
+                        "has other parts than `namespace` and `id`",
+                    )
+                    .hint(hint));
                 }
                 Ok(Self::Pair {
                     namespace: part("namespace")?,

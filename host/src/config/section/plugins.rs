@@ -10,7 +10,9 @@ use toml::de::DeValue;
 
 use super::host::not_empty;
 use crate::config::reading::Table;
-use crate::config::value::{self, DurationText, Problem, SizeText, Value, choice, day, unlike, within};
+use crate::config::value::{
+    self, DurationText, Problem, SizeText, Value, choice, day, unlike, within,
+};
 
 /// Where components are found, and what they may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

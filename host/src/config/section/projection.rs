@@ -191,11 +191,7 @@ impl Defaults {
 impl Retry {
     fn read(mut table: Table<'_, '_>, default: Self) -> Self {
         let section = Self {
-            attempts_max: table.checked(
-                "attempts_max",
-                default.attempts_max,
-                within(1, 1_000_000),
-            ),
+            attempts_max: table.checked("attempts_max", default.attempts_max, within(1, 1_000_000)),
             initial: table.checked("initial", default.initial, day),
             max: table.checked("max", default.max, day),
         };
@@ -283,7 +279,8 @@ fn json(value: &DeValue<'_>) -> Result<serde_json::Value, Problem> {
 
 /// A projection's name: lower-case words with `-` or `_`, so that it can be part of a schema name.
 pub(in crate::config) fn is_name(name: &String) -> Result<(), Problem> {
-    let hint = "begin with a lower-case letter and go on with lower-case letters, digits, `-` and `_`";
+    let hint =
+        "begin with a lower-case letter and go on with lower-case letters, digits, `-` and `_`";
     let fine = |(at, c): (usize, char)| match c {
         'a'..='z' => true,
         '0'..='9' | '-' | '_' => at > 0,

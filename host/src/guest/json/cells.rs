@@ -38,7 +38,8 @@ pub(super) fn read(raw: &RawValue, what: &str, budget: &mut Budget) -> Result<Ve
             return Err(format!("`{what}` names the column `{column}` twice"));
         }
         budget.take(size_of::<Cell>())?;
-        let value = value::read(raw, budget).map_err(|error| format!("`{what}.{column}`: {error}"))?;
+        let value =
+            value::read(raw, budget).map_err(|error| format!("`{what}.{column}`: {error}"))?;
         cells.push(Cell {
             column: column.clone().into_owned(),
             value,

@@ -31,7 +31,8 @@ pub fn keys(text: &str, keys_max: usize, bytes_max: usize) -> Result<Vec<RowKey>
 #[must_use]
 pub fn rows(rows: &[Option<Vec<Cell>>]) -> String {
     let rows: Vec<Option<Row<'_>>> = rows.iter().map(|row| row.as_deref().map(Row)).collect();
-    serde_json::to_string(&rows).expect("texts, numbers and maps with text keys always have a JSON form")
+    serde_json::to_string(&rows)
+        .expect("texts, numbers and maps with text keys always have a JSON form")
 }
 
 #[derive(Deserialize)]
@@ -62,9 +63,17 @@ mod tests {
 
     #[test]
     fn keys_in_and_rows_out() {
-        let found = keys(r#"[{"table":"orders","key":{"id":"a","n":1}}]"#, 1, 1_000).expect("valid");
+        let found =
+            keys(r#"[{"table":"orders","key":{"id":"a","n":1}}]"#, 1, 1_000).expect("valid");
         assert_eq!((found[0].table.as_str(), found[0].key.len()), ("orders", 2));
-        assert!(keys(r#"[{"table":"t","key":{}},{"table":"t","key":{}}]"#, 1, 1_000).is_err());
+        assert!(
+            keys(
+                r#"[{"table":"t","key":{}},{"table":"t","key":{}}]"#,
+                1,
+                1_000
+            )
+            .is_err()
+        );
         assert!(keys(r#"[{"table":"t"}]"#, 1, 1_000).is_err());
         let cell = |column: &str, value| Cell {
             column: column.into(),

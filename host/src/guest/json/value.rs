@@ -21,9 +21,9 @@ pub(super) fn read(raw: &RawValue, budget: &mut Budget) -> Result<Value, String>
         Some(b'[') => {
             // An element is at least `"",`.
             budget.take(text.len() / 3 * size_of::<String>())?;
-            parse(text)
-                .map(Value::Texts)
-                .map_err(|_| "an array may hold only texts (for text[]); for jsonb use {\"json\": …}".into())
+            parse(text).map(Value::Texts).map_err(|_| {
+                "an array may hold only texts (for text[]); for jsonb use {\"json\": …}".into()
+            })
         }
         Some(b'{') => tagged(raw, budget),
         _ => number(text),
@@ -74,8 +74,7 @@ fn number(text: &str) -> Result<Value, String> {
 }
 
 fn tagged(raw: &RawValue, budget: &mut Budget) -> Result<Value, String> {
-    const FORMS: &str =
-        "an object as value is one of {\"int\": \"…\"}, {\"float\": \"…\"}, {\"bytes\": \"hex\"}, \
+    const FORMS: &str = "an object as value is one of {\"int\": \"…\"}, {\"float\": \"…\"}, {\"bytes\": \"hex\"}, \
          {\"json\": …}, {\"position\": true}, {\"other\": [\"type\", \"text\"]}";
     let members = Members::read(raw, budget)?;
     let [(tag, inner)] = members.as_slice() else {
@@ -120,7 +119,11 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>, String> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if rest.is_empty() {
         let bytes: Option<Vec<u8>> = pairs
@@ -142,7 +145,9 @@ mod tests {
         let raw: &RawValue = serde_json::from_str(json).expect("JSON");
         let found = read(raw, &mut Budget::new(10_000));
         match (found, expected) {
-            (Ok(found), Ok(expected)) => assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{json}"),
+            (Ok(found), Ok(expected)) => {
+                assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{json}")
+            }
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{json}: {found}"),
             (found, expected) => panic!("{json}: {found:?} instead of {expected:?}"),
         }
@@ -159,14 +164,20 @@ mod tests {
         check("1.5", Ok(Value::Float(1.5)));
         check("1e400", Err("does not fit a double"));
         check(r#""a\u00e4""#, Ok(Value::Text("aä".into())));
-        check(r#"["a","b"]"#, Ok(Value::Texts(vec!["a".into(), "b".into()])));
+        check(
+            r#"["a","b"]"#,
+            Ok(Value::Texts(vec!["a".into(), "b".into()])),
+        );
         check("[1]", Err("only texts"));
         check(r#"{"int":"9223372036854775807"}"#, Ok(Value::Int(i64::MAX)));
         check(r#"{"int":"1.5"}"#, Err("whole number"));
         check(r#"{"bytes":"00fF"}"#, Ok(Value::Bytes(vec![0, 255])));
         check(r#"{"bytes":"0"}"#, Err("hexadecimal"));
         check(r#"{"bytes":"äz"}"#, Err("hexadecimal"));
-        check(r#"{"json":{"a":[1.10]}}"#, Ok(Value::Text(r#"{"a":[1.10]}"#.into())));
+        check(
+            r#"{"json":{"a":[1.10]}}"#,
+            Ok(Value::Text(r#"{"a":[1.10]}"#.into())),
+        );
         check(r#"{"position":true}"#, Ok(Value::Position));
         check(r#"{"position":false}"#, Err("one of"));
         check(

@@ -110,7 +110,8 @@ mod tests {
         assert!(matches!(found[1].change, Change::Remove));
         assert!(found[2].target.key.is_empty());
         for op in ["insert", "merge", "patch", "add"] {
-            let text = format!(r#"[{{"event":0,"table":"t","op":"{op}","key":{{}},"columns":{{}}}}]"#);
+            let text =
+                format!(r#"[{{"event":0,"table":"t","op":"{op}","key":{{}},"columns":{{}}}}]"#);
             assert_eq!(writes(&text, &limits()).expect("valid").len(), 1);
         }
     }
@@ -122,11 +123,26 @@ mod tests {
         refused("[1]", "write 0: ");
         let good = r#"{"event":0,"table":"t","op":"remove","key":{}}"#;
         refused(&format!("[{good},{{}}]"), "write 1: missing field `event`");
-        refused(&format!("[{good},{good},{good},{good}]"), "more than 3 writes");
-        refused(r#"[{"event":0,"table":"t","op":"upsert","key":{}}]"#, "unknown variant `upsert`");
-        refused(r#"[{"event":0,"table":"t","op":"put","key":{}}]"#, "`columns` is missing");
-        refused(r#"[{"event":0,"table":"t","op":"put","columns":{}}]"#, "`key` is missing");
-        refused(r#"[{"event":-1,"table":"t","op":"put","columns":{}}]"#, "write 0: invalid value");
+        refused(
+            &format!("[{good},{good},{good},{good}]"),
+            "more than 3 writes",
+        );
+        refused(
+            r#"[{"event":0,"table":"t","op":"upsert","key":{}}]"#,
+            "unknown variant `upsert`",
+        );
+        refused(
+            r#"[{"event":0,"table":"t","op":"put","key":{}}]"#,
+            "`columns` is missing",
+        );
+        refused(
+            r#"[{"event":0,"table":"t","op":"put","columns":{}}]"#,
+            "`key` is missing",
+        );
+        refused(
+            r#"[{"event":-1,"table":"t","op":"put","columns":{}}]"#,
+            "write 0: invalid value",
+        );
         refused(
             r#"[{"event":0,"table":"t","op":"merge","key":{},"columns":{"a":1,"total":[1]}}]"#,
             "`columns.total`",

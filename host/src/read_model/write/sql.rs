@@ -108,8 +108,15 @@ pub(in super::super) fn select(source: &Source, shape: &TableShape) -> String {
     let mut unnest = Unnest::default();
     unnest.keys(shape);
     let columns = shape.table.columns.iter().map(|column| {
-        let as_text = matches!(column.column_type, ColumnType::Numeric | ColumnType::Date | ColumnType::Jsonb);
-        format!("t.{}{}", column.name.quoted(), if as_text { "::text" } else { "" })
+        let as_text = matches!(
+            column.column_type,
+            ColumnType::Numeric | ColumnType::Date | ColumnType::Jsonb
+        );
+        format!(
+            "t.{}{}",
+            column.name.quoted(),
+            if as_text { "::text" } else { "" }
+        )
     });
     let columns: Vec<_> = columns.collect();
     format!(

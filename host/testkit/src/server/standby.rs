@@ -12,6 +12,9 @@ const PROMOTE_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Server {
     /// Copies this server into a streaming standby that can be read at once.
+    ///
+    /// Start the server on what [`Installation::find_with`](crate::Installation::find_with)`("pg_basebackup")` gives:
+    /// that program serves only its own version.
     pub fn basebackup(&self) -> Result<Server> {
         let folder = Folder::create(self.folder.account())?;
         let mut command = folder.command(&self.installation.program("pg_basebackup")?);

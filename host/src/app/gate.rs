@@ -1,0 +1,179 @@
+//! What must hold before a replica takes part: both databases reachable, migrated, and safe to read.
+//!
+//! A database that is down only delays. What a person has to mend (an unmigrated schema, a wrong password)
+//! ends the process with a code that says so.
+
+use std::time::Duration;
+
+use backon::BackoffBuilder as _;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::database::error::Error as DatabaseError;
+use crate::database::migrate::{self, Part, Target};
+use crate::database::session::{Database, Purpose};
+use crate::error::{Class, Code, Exit, Failure};
+use crate::event_store::layout::Layout;
+use crate::event_store::preflight;
+
+use super::standing::{Gate, Standing};
+
+/// Waits between tries.
+const RETRY_MIN: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Code of a database that cannot be used.
+pub const UNAVAILABLE: Code = Code(201);
+
+/// The two databases.
+#[derive(Debug, Clone)]
+pub struct Databases {
+    /// Where events are read.
+    pub event_store: Database,
+    /// Where rows and checkpoints are written.
+    pub read_model: Database,
+}
+
+impl Databases {
+    /// As configured.
+    ///
+    /// # Errors
+    /// When an URL is missing.
+    pub fn of(config: &Config) -> Result<Self, Failure> {
+        let failure =
+            |fault: crate::config::Fault| Failure::coded(Exit::Config, fault.code, fault.message);
+        Ok(Self {
+            event_store: config.event_store_database().map_err(failure)?,
+            read_model: config.read_model_database().map_err(failure)?,
+        })
+    }
+}
+
+/// Waits until the gate opens.
+///
+/// # Errors
+/// What a person has to mend.
+pub async fn pass(
+    config: &Config,
+    databases: &Databases,
+    standing: &Standing,
+    shutdown: &CancellationToken,
+) -> Result<(), Failure> {
+    let mut waits = backon::ExponentialBuilder::default()
+        .with_min_delay(RETRY_MIN)
+        .with_max_delay(RETRY_MAX)
+        .with_jitter()
+        .without_max_times()
+        .build();
+    loop {
+        let tried = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            tried = try_once(config, databases) => tried,
+        };
+        let failure = match tried {
+            Ok(()) => {
+                standing.set_gate(Gate::Open);
+                return Ok(());
+            }
+            Err(Refused::Wait(failure)) => failure,
+            Err(Refused::End(failure)) => return Err(failure),
+        };
+        let wait = waits.next().unwrap_or(RETRY_MAX);
+        tracing::warn!(error = %failure, "cannot start yet; trying again");
+        standing.set_gate(Gate::Closed(failure.to_string()));
+        tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// A try that did not pass.
+enum Refused {
+    /// The database may come back.
+    Wait(Failure),
+    /// A person has to mend it.
+    End(Failure),
+}
+
+async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused> {
+    let parts = [
+        (
+            &databases.event_store,
+            Target {
+                part: Part::EventStore,
+                schema: config.event_store.schema.clone(),
+            },
+        ),
+        (
+            &databases.read_model,
+            Target {
+                part: Part::ReadModel,
+                schema: config.read_model.control_schema.clone(),
+            },
+        ),
+    ];
+    for (database, target) in &parts {
+        if config.host.auto_migrate {
+            for migration in migrate::up(database, target).await.map_err(migration)? {
+                tracing::info!(
+                    database = database.name,
+                    version = migration.version,
+                    "migrated"
+                );
+            }
+        }
+        let mut connection = database.connect(&Purpose::Admin).await.map_err(refused)?;
+        migrate::check(&mut connection, target)
+            .await
+            .map_err(migration)?;
+        if target.part == Part::EventStore {
+            let layout = Layout::Projector {
+                schema: target.schema.clone(),
+            };
+            preflight::identify(&mut connection, &layout)
+                .await
+                .map_err(|error| match error.class() {
+                    Class::Transient => {
+                        Refused::Wait(Failure::new(Exit::Unavailable, error.to_string()))
+                    }
+                    Class::Poison | Class::Fatal => {
+                        Refused::End(Failure::new(Exit::Config, error.to_string()))
+                    }
+                })?;
+        }
+    }
+    Ok(())
+}
+
+fn migration(error: migrate::Error) -> Refused {
+    match error {
+        migrate::Error::Unavailable(error) => refused(error),
+        error if error.class() == Class::Transient => Refused::Wait(error.into()),
+        error => Refused::End(error.into()),
+    }
+}
+
+fn refused(error: DatabaseError) -> Refused {
+    let failure = unavailable(&error);
+    // The server answered and said no: a password, a role or a database that will not come by itself.
+    let said_no = error
+        .sqlstate()
+        .is_some_and(|state| state.starts_with("28") || state == "3D000" || state == "42501");
+    if said_no {
+        Refused::End(failure)
+    } else {
+        Refused::Wait(failure)
+    }
+}
+
+/// A database that cannot be used, as a command ends with it.
+#[must_use]
+pub fn unavailable(error: &DatabaseError) -> Failure {
+    let exit = if error.is_unavailable() {
+        Exit::Unavailable
+    } else {
+        Exit::Failed
+    };
+    Failure::coded(exit, UNAVAILABLE, error.to_string())
+}

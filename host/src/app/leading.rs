@@ -1,0 +1,176 @@
+//! One term: the store is read and all projections run, until the term ends.
+
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, Row as _};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{self, Config};
+use crate::database::connections::Connections;
+use crate::database::session::{Purpose, bounded};
+use crate::database::template::render;
+use crate::event_store::event::Position;
+use crate::event_store::layout::Layout;
+use crate::event_store::{self, GapProof, Options, StoreIdentity, preflight};
+use crate::leadership::{Handle, Leadership};
+use crate::projection::runner::Stopped;
+use crate::projection::supervisor::{Known, Shared, Supervisor};
+use crate::telemetry::metrics::Metrics;
+
+use super::gate::Databases;
+use super::standing::{Leading, Standing};
+
+/// Longest wait for the answers that a term begins with.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a term is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Parts {
+    pub(super) options: Options,
+    pub(super) databases: Databases,
+    pub(super) shared: Shared,
+    pub(super) projections: Vec<Known>,
+    pub(super) standing: Standing,
+}
+
+impl Parts {
+    pub(super) fn new(
+        config: &Config,
+        databases: Databases,
+        projections: Vec<Known>,
+        metrics: Metrics,
+        standing: Standing,
+    ) -> Self {
+        let connections = |purpose, connections_max: u32| {
+            Connections::new(
+                databases.read_model.clone(),
+                purpose,
+                connections_max as usize,
+            )
+        };
+        Self {
+            options: Options {
+                database: databases.event_store.clone(),
+                schema: config.event_store.schema.clone(),
+                poll_interval: config.event_store.poll_interval,
+                notify: config.event_store.notify,
+                gap_proof: match config.event_store.gap_proof {
+                    config::GapProof::Writers => GapProof::Writers,
+                    config::GapProof::AllTransactions => GapProof::AllTransactions,
+                },
+            },
+            shared: Shared {
+                write: connections(Purpose::Write, config.host.write_connections_max),
+                lookup: connections(Purpose::Lookup, config.host.lookup_connections_max),
+                control: config.read_model.control_schema.clone(),
+                readers: config.read_model.schema.clone(),
+                metrics,
+            },
+            databases,
+            projections,
+            standing,
+        }
+    }
+
+    /// Leads one term; everything that ran under it has ended when this returns.
+    pub(super) async fn lead(
+        &self,
+        leadership: Leadership,
+        election: &Handle,
+        cancelled: CancellationToken,
+    ) {
+        let term = leadership.term;
+        match self.term(leadership, election, &cancelled).await {
+            Ok(Stopped::Cancelled) => {}
+            Ok(Stopped::Fenced) => election.resign("another leader has taken over, or a task died"),
+            Err(error) => {
+                tracing::error!(%term, error, "cannot work as leader; giving the term up");
+                election.resign(error);
+            }
+        }
+        self.standing.set_leading(None);
+        self.shared.write.close_idle();
+        self.shared.lookup.close_idle();
+    }
+
+    async fn term(
+        &self,
+        leadership: Leadership,
+        election: &Handle,
+        cancelled: &CancellationToken,
+    ) -> Result<Stopped, String> {
+        let stop = cancelled.child_token();
+        let _guard = stop.clone().drop_guard();
+        let begun = tokio::select! {
+            () = cancelled.cancelled() => return Ok(Stopped::Cancelled),
+            begun = self.begin() => begun,
+        };
+        let (store, settled_upto) = begun?;
+        tracing::info!(term = %leadership.term, settled_upto = settled_upto.0, "leading");
+        let (service, feed) = event_store::Service::new(self.options.clone(), settled_upto);
+        let reading = tokio::spawn(service.run(stop.clone()));
+        self.standing.set_leading(Some(Leading {
+            feed: feed.clone(),
+            projections: self.projections.clone(),
+        }));
+        let supervisor = Supervisor {
+            shared: self.shared.clone(),
+            projections: self.projections.clone(),
+            feed,
+            store,
+            leadership,
+            watchdog: election.progress(),
+        };
+        let supervising = supervisor.run(stop.clone());
+        tokio::pin!(supervising, reading);
+        tokio::select! {
+            stopped = &mut supervising => Ok(stopped),
+            ended = &mut reading => {
+                stop.cancel();
+                supervising.await;
+                match ended {
+                    Ok(Ok(())) => Ok(Stopped::Cancelled),
+                    Ok(Err(error)) => Err(error.to_string()),
+                    Err(panic) => Err(format!("the reader of the event store died: {panic}")),
+                }
+            }
+        }
+    }
+
+    /// Which store it is, and how far it is known to be settled.
+    async fn begin(&self) -> Result<(StoreIdentity, Position), String> {
+        let mut store = self
+            .databases
+            .event_store
+            .connect(&Purpose::Read)
+            .await
+            .map_err(|error| error.to_string())?;
+        let layout = Layout::Projector {
+            schema: self.options.schema.clone(),
+        };
+        let identifying = preflight::identify(&mut store, &layout);
+        let identity = tokio::time::timeout(BEGIN_TIMEOUT, identifying)
+            .await
+            .map_err(|_| "no answer from the event store database".to_owned())?
+            .map_err(|error| error.to_string())?;
+        let name = self.shared.write.database();
+        let mut loan = bounded(name, BEGIN_TIMEOUT, self.shared.write.lend())
+            .await
+            .map_err(|error| error.to_string())?;
+        let statement = render(
+            include_str!("../read_model/sql/remembered.sql"),
+            &[("control", &self.shared.control)],
+        );
+        let asking = sqlx::query(AssertSqlSafe(statement))
+            .bind(&identity.source)
+            .bind(&identity.system_identifier)
+            .bind(&identity.timeline)
+            .fetch_one(&mut *loan);
+        let row = bounded(name, BEGIN_TIMEOUT, asking)
+            .await
+            .map_err(|error| error.to_string())?;
+        loan.give_back();
+        let settled: i64 = row.try_get(0).map_err(|error| error.to_string())?;
+        Ok((identity, Position(settled)))
+    }
+}

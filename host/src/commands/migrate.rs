@@ -1,0 +1,201 @@
+//! `projector-host migrate up | status | sql`: the host's own tables in both databases.
+//!
+//! Promises: every database is looked at before one is changed; answers go to the given writer. Must never:
+//! change an event store of another layout, for which the caller gives none.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::database::error::Error as DatabaseError;
+use crate::database::migrate::{self, Error, Part, Status, Target};
+use crate::database::session::{Database, Purpose};
+use crate::error::{Code, Exit, Failure};
+
+/// Creates or upgrades the host's own tables in both databases.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What to do with the migrations.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Action {
+    /// Apply what is missing; safe from several replicas at once
+    Up,
+    /// Show what was applied and what is missing
+    Status {
+        /// Exit with 1 when something is missing
+        #[arg(long)]
+        check: bool,
+    },
+    /// Print the SQL instead of running it
+    Sql,
+}
+
+/// A database and the tables that belong into it.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Where to connect.
+    pub database: Database,
+    /// What to migrate there.
+    pub target: Target,
+}
+
+/// Runs the command. `places`: the event store, if its layout is `projector`, then the read model.
+///
+/// # Errors
+/// 69 when a database is unavailable, 78 when one is read-only, migrated by a newer version or changed,
+/// 75 when another process is migrating, 1 when a statement fails or `--check` finds something missing.
+pub async fn run(
+    action: &Action,
+    places: &[Place],
+    json: bool,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    match action {
+        Action::Up => up(places, json, out).await,
+        Action::Status { check } => status(places, *check, json, out).await,
+        Action::Sql => {
+            for place in places {
+                write(out, &migrate::sql(&place.target))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn up(places: &[Place], json: bool, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
+    for place in places {
+        let status = read(place).await?;
+        refuse_foreign(place, &status)?;
+    }
+    let mut all = Vec::new();
+    for place in places {
+        let target = &place.target;
+        let done = migrate::up(&place.database, target).await?;
+        let title = title(target);
+        if json {
+            all.push(json!({
+                "part": target.part.as_str(),
+                "schema": target.schema.as_str(),
+                "applied": done.iter().map(|m| json!({"version": m.version, "name": m.name})).collect::<Vec<_>>(),
+            }));
+        } else if done.is_empty() {
+            write(out, &format!("{title}: up to date\n"))?;
+        } else {
+            for migration in done {
+                let (version, name) = (migration.version, migration.name);
+                write(out, &format!("{title}: applied {version:04} {name}\n"))?;
+            }
+        }
+    }
+    if json {
+        write(out, &format!("{}\n", json!({ "migrations": all })))?;
+    }
+    Ok(())
+}
+
+async fn status(
+    places: &[Place],
+    check: bool,
+    json: bool,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    let mut pending = 0;
+    let mut all = Vec::new();
+    let mut foreign = Ok(());
+    for place in places {
+        let status = read(place).await?;
+        pending += status.pending.len();
+        foreign = foreign.and_then(|()| refuse_foreign(place, &status));
+        if json {
+            all.push(as_json(&place.target, &status));
+        } else {
+            write(out, &as_text(&place.target, &status))?;
+        }
+    }
+    if json {
+        write(out, &format!("{}\n", json!({ "migrations": all })))?;
+    }
+    foreign?;
+    if check && pending > 0 {
+        return Err(Failure::coded(
+            Exit::Failed,
+            Code(202),
+            format!("{pending} to apply; run `projector-host migrate up`"),
+        ));
+    }
+    Ok(())
+}
+
+async fn read(place: &Place) -> Result<Status, Failure> {
+    let mut connection = place
+        .database
+        .connect(&Purpose::Admin)
+        .await
+        .map_err(unavailable)?;
+    Ok(migrate::status(&mut connection, &place.target).await?)
+}
+
+/// A database that cannot be reached, in the words of this command.
+pub(crate) fn unavailable(error: DatabaseError) -> Failure {
+    Failure::from(Error::Unavailable(error))
+}
+
+fn refuse_foreign(place: &Place, status: &Status) -> Result<(), Failure> {
+    Ok(migrate::refuse_foreign(&place.target, status)?)
+}
+
+fn title(target: &Target) -> String {
+    let database = match target.part {
+        Part::EventStore => "event store",
+        Part::ReadModel => "read model",
+    };
+    format!("{database}, schema {}", target.schema)
+}
+
+fn as_text(target: &Target, status: &Status) -> String {
+    let mut text = format!("{}\n", title(target));
+    for (rows, word) in [
+        (&status.applied, "applied"),
+        (&status.changed, "CHANGED since it was applied"),
+        (&status.newer, "applied by a NEWER version"),
+    ] {
+        for row in rows {
+            text.push_str(&format!(
+                "  {:04} {:<12} {word} {}\n",
+                row.version, row.name, row.applied_at
+            ));
+        }
+    }
+    for migration in &status.pending {
+        text.push_str(&format!(
+            "  {:04} {:<12} pending\n",
+            migration.version, migration.name
+        ));
+    }
+    text
+}
+
+fn as_json(target: &Target, status: &Status) -> serde_json::Value {
+    let rows = |rows: &[migrate::Applied]| {
+        rows.iter()
+            .map(|row| json!({"version": row.version, "name": row.name, "checksum": row.checksum, "applied_at": row.applied_at}))
+            .collect::<Vec<_>>()
+    };
+    json!({
+        "part": target.part.as_str(),
+        "schema": target.schema.as_str(),
+        "applied": rows(&status.applied),
+        "pending": status.pending.iter().map(|m| json!({"version": m.version, "name": m.name})).collect::<Vec<_>>(),
+        "newer": rows(&status.newer),
+        "changed": rows(&status.changed),
+    })
+}
+
+fn write(out: &mut (dyn Write + Send), text: &str) -> Result<(), Failure> {
+    super::append::put(out, text)
+}

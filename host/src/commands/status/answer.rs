@@ -1,0 +1,226 @@
+//! The shape of `status -o json`, and the same as a table for people.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::event_store::event::Position;
+use crate::leadership::Leader;
+use crate::read_model::control::{Failure, Projection, Source};
+
+/// Headings of the table.
+pub(super) const COLUMNS: [&str; 8] = [
+    "PROJECTION",
+    "STATE",
+    "POSITION",
+    "HEAD",
+    "LAG",
+    "LAG TIME",
+    "GEN",
+    "PLUGIN",
+];
+
+/// Everything that `status` tells.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// Who leads, if anybody does.
+    pub leader: Option<Leader>,
+    /// By name.
+    pub projections: Vec<ProjectionStatus>,
+}
+
+/// One projection.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProjectionStatus {
+    /// Its name.
+    pub name: String,
+    /// State word.
+    pub state: String,
+    /// The live generation.
+    pub generation: i32,
+    /// Checkpoint.
+    pub position: i64,
+    /// Highest visible position of the store.
+    pub head: i64,
+    /// head − position.
+    pub lag_events: i64,
+    /// Age of the first event after the position, by the store's clock.
+    pub lag_seconds: f64,
+    /// What fills it.
+    pub plugin: PluginStatus,
+    /// Why it stopped.
+    pub failure: Option<FailureStatus>,
+    /// What it waits for.
+    pub held: Option<HeldStatus>,
+}
+
+/// What fills a projection.
+#[derive(Debug, Clone, Serialize)]
+pub struct PluginStatus {
+    /// Its own version.
+    pub version: String,
+    /// Digest of its file.
+    pub sha256: String,
+}
+
+/// Why a projection stopped.
+#[derive(Debug, Clone, Serialize)]
+pub struct FailureStatus {
+    /// A word from a closed set.
+    pub category: String,
+    /// The event's position.
+    pub position: Option<i64>,
+    /// The event's type.
+    pub event_type: Option<String>,
+    /// What happened.
+    pub message: String,
+    /// When.
+    pub at: Option<String>,
+}
+
+/// A gap that a writer may still fill.
+#[derive(Debug, Clone, Serialize)]
+pub struct HeldStatus {
+    /// The first missing position.
+    pub position: i64,
+    /// Since when.
+    pub since: Option<String>,
+    /// Who may still fill it.
+    pub waiting_for: Value,
+}
+
+impl Status {
+    pub(super) fn new(
+        leader: Option<Leader>,
+        projections: Vec<Projection>,
+        source: Option<&Source>,
+        head: Position,
+        lags: &[f64],
+    ) -> Self {
+        let projections = projections
+            .into_iter()
+            .zip(lags)
+            .map(|(projection, &lag_seconds)| {
+                let held = source
+                    .filter(|_| projection.state == "held")
+                    .and_then(|source| source.held.as_ref());
+                ProjectionStatus {
+                    head: head.0,
+                    lag_events: head.0 - projection.position.0,
+                    lag_seconds: lag_seconds.max(0.0),
+                    position: projection.position.0,
+                    generation: projection.generation,
+                    plugin: PluginStatus {
+                        version: projection.plugin_version,
+                        sha256: projection.sha256,
+                    },
+                    failure: projection.failure.map(failure),
+                    held: held.map(|(position, since, by)| HeldStatus {
+                        position: position.0,
+                        since: time(*since),
+                        waiting_for: by.clone(),
+                    }),
+                    state: projection.state,
+                    name: projection.name,
+                }
+            });
+        Self {
+            leader,
+            projections: projections.collect(),
+        }
+    }
+
+    pub(super) fn leader_line(&self) -> String {
+        match &self.leader {
+            Some(leader) => format!(
+                "leader: {} on {} (backend pid {}), group {}, term {}, since {}\n",
+                leader.node,
+                leader.host,
+                leader.backend_pid,
+                leader.group,
+                leader.term,
+                leader.since
+            ),
+            None => "leader: none\n".to_owned(),
+        }
+    }
+
+    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+        self.projections
+            .iter()
+            .map(|one| {
+                vec![
+                    one.name.clone(),
+                    one.state.clone(),
+                    one.position.to_string(),
+                    one.head.to_string(),
+                    one.lag_events.to_string(),
+                    format!("{:.1} s", one.lag_seconds),
+                    one.generation.to_string(),
+                    format!(
+                        "{} {}",
+                        one.plugin.version,
+                        one.plugin.sha256.get(..12).unwrap_or_default()
+                    ),
+                ]
+            })
+            .collect()
+    }
+
+    /// What needs more words than a cell has.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for one in &self.projections {
+            if let Some(failure) = &one.failure {
+                notes.push(format!(
+                    "{}: stopped ({}): {}\n",
+                    one.name, failure.category, failure.message
+                ));
+            }
+            if let Some(held) = &one.held {
+                let writers = held
+                    .waiting_for
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
+                let writers: Vec<String> = writers.iter().map(writer).collect();
+                let since = held.since.as_deref().unwrap_or("a while ago");
+                notes.push(format!(
+                    "{}: position {} is missing since {since}; waiting for {}\n",
+                    one.name,
+                    held.position,
+                    writers.join("; ")
+                ));
+            }
+        }
+        notes
+    }
+}
+
+fn writer(writer: &Value) -> String {
+    let text = |key: &str| writer[key].as_str().unwrap_or_default().to_owned();
+    let pid = writer["pid"]
+        .as_i64()
+        .map_or_else(|| "no session".to_owned(), |pid| format!("pid {pid}"));
+    format!(
+        "{pid} (application {:?}, user {:?}, open since {})",
+        text("application_name"),
+        text("user"),
+        text("since")
+    )
+}
+
+fn failure(failure: Failure) -> FailureStatus {
+    FailureStatus {
+        at: time(failure.at),
+        category: failure.category,
+        position: failure.position,
+        event_type: failure.event_type,
+        message: failure.message,
+    }
+}
+
+fn time(micros: i64) -> Option<String> {
+    jiff::Timestamp::from_microsecond(micros)
+        .ok()
+        .map(|time| time.to_string())
+}

@@ -1,0 +1,153 @@
+//! Why a schema cannot be used or migrated, with the page and the exit code of each.
+
+use thiserror::Error;
+
+use super::Part;
+use crate::database::error::Error as DatabaseError;
+use crate::database::identifier::Identifier;
+use crate::error::{Class, Code, Exit, Failure};
+
+/// A schema that the host cannot work with, or a database that cannot be asked.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The database cannot be used at all.
+    #[error("{0}")]
+    Unavailable(DatabaseError),
+    /// Migrations are missing.
+    #[error(
+        "the {} schema `{schema}` is not migrated ({pending} to apply, from {first:04}); run `projector-host migrate up`",
+        .part.as_str()
+    )]
+    Unmigrated {
+        /// Which tables.
+        part: Part,
+        /// Where.
+        schema: Identifier,
+        /// How many are missing.
+        pending: usize,
+        /// The first of them.
+        first: i32,
+    },
+    /// A newer version of the host was here.
+    #[error(
+        "the {} schema `{schema}` was migrated by a newer version of projector-host: it has migration {found:04}, \
+         this version knows {known:04}; use that newer version",
+        .part.as_str()
+    )]
+    Newer {
+        /// Which tables.
+        part: Part,
+        /// Where.
+        schema: Identifier,
+        /// The newest migration there.
+        found: i32,
+        /// The newest migration known here.
+        known: usize,
+    },
+    /// The text of an applied migration differs.
+    #[error(
+        "migration {version:04} ({name}) of the {} schema `{schema}` has another checksum than the one that was applied",
+        .part.as_str()
+    )]
+    Changed {
+        /// Which tables.
+        part: Part,
+        /// Where.
+        schema: Identifier,
+        /// Which migration.
+        version: i32,
+        /// Its name.
+        name: String,
+    },
+    /// The server takes no writes.
+    #[error(
+        "the server of the {} is read-only (a standby, or default_transaction_read_only is on); use the primary",
+        .part.as_str()
+    )]
+    ReadOnly {
+        /// Which tables.
+        part: Part,
+    },
+    /// Another process migrates.
+    #[error(
+        "another process has been migrating the {} schema `{schema}` for more than {} s; try again when it is done",
+        .part.as_str(), super::LOCK_WAIT_MAX.as_secs()
+    )]
+    Busy {
+        /// Which tables.
+        part: Part,
+        /// Where.
+        schema: Identifier,
+    },
+    /// A statement failed.
+    #[error("migrating the {} schema `{schema}` failed: {source}", .part.as_str())]
+    Statement {
+        /// Which tables.
+        part: Part,
+        /// Where.
+        schema: Identifier,
+        /// What the server said.
+        source: DatabaseError,
+    },
+}
+
+impl Error {
+    /// The page that explains it.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Unavailable(_) => Code(201),
+            Self::Unmigrated { .. } => Code(202),
+            Self::Newer { .. } => Code(203),
+            Self::Changed { .. } => Code(204),
+            Self::ReadOnly { .. } => Code(205),
+            Self::Busy { .. } => Code(206),
+            Self::Statement { .. } => Code(207),
+        }
+    }
+
+    /// How a command ends with it.
+    #[must_use]
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Unavailable(_) => Exit::Unavailable,
+            Self::Unmigrated { .. }
+            | Self::Newer { .. }
+            | Self::Changed { .. }
+            | Self::ReadOnly { .. } => Exit::Config,
+            Self::Busy { .. } => Exit::TryAgain,
+            Self::Statement { .. } => Exit::Failed,
+        }
+    }
+
+    /// Whether trying again may help.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Unavailable(_) | Self::Busy { .. } | Self::ReadOnly { .. } => Class::Transient,
+            Self::Statement { source, .. } => source.class(),
+            Self::Unmigrated { .. } | Self::Newer { .. } | Self::Changed { .. } => Class::Fatal,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::coded(error.exit(), error.code(), error.to_string())
+    }
+}
+
+/// A database's error in the words of migrations.
+pub(super) fn told(target: &super::Target, error: DatabaseError) -> Error {
+    if error.is_unavailable() {
+        return Error::Unavailable(error);
+    }
+    if error.sqlstate() == Some("25006") {
+        return Error::ReadOnly { part: target.part };
+    }
+    Error::Statement {
+        part: target.part,
+        schema: target.schema.clone(),
+        source: error,
+    }
+}

@@ -1,0 +1,2 @@
+-- The highest visible position.
+SELECT coalesce(max(position), 0) FROM {table}

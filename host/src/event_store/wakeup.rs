@@ -1,0 +1,119 @@
+//! LISTEN/NOTIFY as a level: a notification only raises a flag, which the reading loop lowers before it reads.
+//!
+//! The listener is a task of its own that is never cancelled while it receives, but for silence: a cancelled
+//! receive can lose a reconnect, and with it every notification of that moment. After a lost session, an
+//! error or a failed probe everything is rebuilt and the loop is told to look again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::BackoffBuilder as _;
+use sqlx::Executor as _;
+use sqlx::postgres::{PgListener, PgPoolOptions};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::database::session::{self, CONNECT_TIMEOUT, Database, Purpose};
+
+use super::mark::ListenerState;
+
+/// So long without a notification, and the session is asked whether it lives.
+const SILENCE: Duration = Duration::from_secs(15);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Waits between sessions.
+const RECONNECT_MIN: Duration = Duration::from_millis(100);
+const RECONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// Receives notifications of one channel.
+pub(super) struct Listener {
+    pub(super) database: Database,
+    pub(super) channel: String,
+    pub(super) wake: Arc<Notify>,
+    pub(super) state: watch::Sender<ListenerState>,
+}
+
+impl Listener {
+    pub(super) async fn run(self, shutdown: CancellationToken) {
+        let waits = || {
+            let builder = backon::ExponentialBuilder::default();
+            builder
+                .with_min_delay(RECONNECT_MIN)
+                .with_max_delay(RECONNECT_MAX)
+                .with_jitter()
+                .without_max_times()
+                .build()
+        };
+        let mut backoff = waits();
+        loop {
+            let lost = tokio::select! {
+                () = shutdown.cancelled() => return,
+                lost = self.session() => lost,
+            };
+            let was_listening =
+                self.state.send_replace(ListenerState::PollingOnly) == ListenerState::Listening;
+            self.wake.notify_one();
+            if was_listening {
+                backoff = waits();
+            }
+            tracing::warn!(
+                channel = self.channel,
+                reason = lost,
+                "not listening; polling goes on"
+            );
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(backoff.next().unwrap_or(RECONNECT_MAX)) => {}
+            }
+        }
+    }
+
+    /// One session, from connect to loss. Returns why it was lost.
+    async fn session(&self) -> String {
+        let options = match self.database.options(&Purpose::Listen) {
+            Ok(options) => options,
+            Err(error) => return error.to_string(),
+        };
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(CONNECT_TIMEOUT)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .after_connect(|connection, _| {
+                Box::pin(async move {
+                    session::apply(connection, &Purpose::Listen)
+                        .await
+                        .map_err(|error| sqlx::Error::Protocol(error.to_string()))
+                })
+            })
+            .connect_lazy_with(options);
+        let listening = async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.eager_reconnect(false);
+            listener.listen(&self.channel).await?;
+            Ok::<_, sqlx::Error>(listener)
+        };
+        let mut listener = match tokio::time::timeout(CONNECT_TIMEOUT, listening).await {
+            Ok(Ok(listener)) => listener,
+            Ok(Err(error)) => return error.to_string(),
+            Err(_) => return format!("no answer within {CONNECT_TIMEOUT:?}"),
+        };
+        self.state.send_replace(ListenerState::Listening);
+        // Whatever was committed before LISTEN took effect sends no notification any more: look again.
+        self.wake.notify_one();
+        loop {
+            match tokio::time::timeout(SILENCE, listener.try_recv()).await {
+                Ok(Ok(Some(_))) => self.wake.notify_one(),
+                Ok(Ok(None)) => return "the session was closed".to_owned(),
+                Ok(Err(error)) => return error.to_string(),
+                Err(_) => {
+                    match tokio::time::timeout(PROBE_TIMEOUT, listener.execute("SELECT 1")).await {
+                        Ok(Ok(_)) => {}
+                        Ok(Err(error)) => return error.to_string(),
+                        Err(_) => return format!("silent, and no answer within {PROBE_TIMEOUT:?}"),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The folder and the configured files, as plugins that are ready to run, and files that are not, each with
+//! the reason.
+//!
+//! Promises: every file is judged on its own; of two files that claim one name or one table neither runs,
+//! since the host cannot know which is meant. A [`Plugin`] is a value: a changed file becomes a new one, and
+//! the projection swaps it between two batches.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::cache::Cache;
+use super::error::Error;
+use super::file;
+use super::manifest::Manifest;
+use crate::error::Code;
+use crate::guest::{Engine, Guest, Limits};
+
+mod folder;
+mod parallel;
+
+/// The configuration that a plugin gets when it has none.
+pub const NO_CONFIG: &str = "{}";
+
+/// Where plugins are, and what they may use.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Every `*.wasm` here is a projection.
+    pub dir: PathBuf,
+    /// Where compiled code is kept; none keeps none.
+    pub cache_dir: Option<PathBuf>,
+    /// Bounds of a call.
+    pub limits: Limits,
+    /// What the configuration says of single projections.
+    pub projections: Vec<Declared>,
+}
+
+/// What the configuration says of one projection.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// Its name.
+    pub name: String,
+    /// Its file; relative to the folder, `NAME.wasm` when absent.
+    pub component: Option<PathBuf>,
+    /// The digest that the file must have.
+    pub sha256: Option<String>,
+    /// JSON text for `describe`.
+    pub config_json: String,
+    /// Its own bounds of a call.
+    pub limits: Option<Limits>,
+}
+
+/// A plugin that is ready to run; a clone is the same plugin.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    /// Its file.
+    pub file: PathBuf,
+    /// Digest of the file.
+    pub sha256: String,
+    /// The file's bytes, which are kept with each generation.
+    pub bytes: Arc<[u8]>,
+    /// Its code.
+    pub guest: Guest,
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// Its configuration.
+    pub config_json: String,
+    /// Bounds of its calls.
+    pub limits: Limits,
+}
+
+/// A file that is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The file.
+    pub file: PathBuf,
+    /// The page that explains it.
+    pub code: Code,
+    /// What is wrong and what to do, beginning with the file's name.
+    pub message: String,
+}
+
+/// What came of all files.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// Plugins that are ready, by name.
+    pub plugins: Vec<Plugin>,
+    /// Files that are not used, by file name.
+    pub refused: Vec<Refused>,
+}
+
+/// Loads plugins with one engine and one cache; for the start, for a changed file, and for code that was kept
+/// with a generation.
+#[derive(Debug)]
+pub struct Loader {
+    engine: Engine,
+    cache: Cache,
+    options: Options,
+}
+
+/// Loads every plugin there is.
+#[must_use]
+pub fn load_all(engine: &Engine, options: &Options) -> Loaded {
+    Loader::new(engine, options).load_all()
+}
+
+impl Loader {
+    /// Opens the cache; loads nothing yet.
+    #[must_use]
+    pub fn new(engine: &Engine, options: &Options) -> Self {
+        Self {
+            engine: engine.clone(),
+            cache: Cache::open(options.cache_dir.as_deref()),
+            options: options.clone(),
+        }
+    }
+
+    /// Loads every plugin of the folder and of the configuration.
+    #[must_use]
+    pub fn load_all(&self) -> Loaded {
+        let (files, mut failed) = folder::files(&self.options);
+        let results = parallel::map(&self.engine, &files, |file| self.load(file));
+        let mut plugins = Vec::new();
+        for (file, result) in files.into_iter().zip(results) {
+            match result {
+                Ok(plugin) => plugins.push(plugin),
+                Err(error) => failed.push((file, error)),
+            }
+        }
+        let (mut plugins, claimed) = unclaimed(plugins);
+        failed.extend(claimed);
+        failed.extend(self.missing(&plugins, &failed));
+        plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
+        failed.sort_by(|a, b| a.0.cmp(&b.0));
+        Loaded {
+            plugins,
+            refused: failed
+                .iter()
+                .map(|(file, error)| refused(file, error))
+                .collect(),
+        }
+    }
+
+    /// Loads one file. Runs the plugin's `describe`, so call it on a thread with a deep stack.
+    ///
+    /// # Errors
+    /// Why the file is not used.
+    pub fn load(&self, file: &Path) -> Result<Plugin, Error> {
+        self.load_bytes(file, file::read(file)?)
+    }
+
+    /// Loads bytes that were kept under the name of a file.
+    ///
+    /// # Errors
+    /// Why they are not used.
+    pub fn load_bytes(&self, file: &Path, bytes: Vec<u8>) -> Result<Plugin, Error> {
+        let sha256 = file::sha256(&bytes);
+        let by_file = self
+            .options
+            .projections
+            .iter()
+            .find(|declared| folder::resolved(&self.options.dir, declared) == file);
+        // A pin is checked before the bytes are so much as parsed.
+        if let Some(declared) = by_file {
+            pin(declared, &sha256)?;
+        }
+        let component = file::component(&self.engine, &bytes)?;
+        let compiled = self
+            .cache
+            .component(&self.engine, &component.bytes)
+            .map_err(|error| Error::Compile(format!("{error:#}")))?;
+        let guest = Guest::load(&self.engine, &compiled)?;
+        let config = by_file.map_or(NO_CONFIG, |declared| declared.config_json.as_str());
+        let limits = self.limits(by_file);
+        let mut manifest = describe(&guest, config, limits);
+        let by_name = match (&manifest, by_file) {
+            (Ok(manifest), None) => self.declared_by_name(&manifest.name),
+            _ => None,
+        };
+        if let Some(declared) = by_name {
+            pin(declared, &sha256)?;
+            manifest = describe(&guest, &declared.config_json, self.limits(by_name));
+        }
+        let manifest = manifest?;
+        let declared = by_file.or(by_name);
+        if let Some(declared) = declared.filter(|declared| declared.name != manifest.name) {
+            return Err(Error::OtherName {
+                configured: declared.name.clone(),
+                described: manifest.name,
+            });
+        }
+        Ok(Plugin {
+            file: file.to_owned(),
+            sha256,
+            bytes: bytes.into(),
+            guest: guest.named(&manifest.name),
+            config_json: declared
+                .map_or(NO_CONFIG, |d| d.config_json.as_str())
+                .to_owned(),
+            limits: self.limits(declared).clone(),
+            manifest,
+        })
+    }
+
+    fn limits<'a>(&'a self, declared: Option<&'a Declared>) -> &'a Limits {
+        declared
+            .and_then(|declared| declared.limits.as_ref())
+            .unwrap_or(&self.options.limits)
+    }
+
+    /// A configured projection that names no file, and whose `NAME.wasm` does not exist, is found by the
+    /// name that a plugin gives itself.
+    fn declared_by_name(&self, name: &str) -> Option<&Declared> {
+        self.options.projections.iter().find(|declared| {
+            declared.name == name
+                && declared.component.is_none()
+                && !folder::resolved(&self.options.dir, declared).exists()
+        })
+    }
+
+    fn missing(&self, plugins: &[Plugin], failed: &[(PathBuf, Error)]) -> Vec<(PathBuf, Error)> {
+        self.options
+            .projections
+            .iter()
+            .map(|declared| (folder::resolved(&self.options.dir, declared), declared))
+            .filter(|(file, declared)| {
+                !plugins
+                    .iter()
+                    .any(|plugin| plugin.manifest.name == declared.name)
+                    && !failed.iter().any(|(other, _)| other == file)
+                    && !file.exists()
+            })
+            .map(|(file, declared)| {
+                let name = declared.name.clone();
+                (file, Error::Missing { name })
+            })
+            .collect()
+    }
+}
+
+impl Loaded {
+    /// The plugin of this name.
+    #[must_use]
+    pub fn plugin(&self, name: &str) -> Option<&Plugin> {
+        self.plugins
+            .iter()
+            .find(|plugin| plugin.manifest.name == name)
+    }
+}
+
+/// How a refusal is told.
+#[must_use]
+pub fn refused(file: &Path, error: &Error) -> Refused {
+    Refused {
+        file: file.to_owned(),
+        code: error.code(),
+        message: format!("{}: {error}", file.display()),
+    }
+}
+
+fn pin(declared: &Declared, found: &str) -> Result<(), Error> {
+    match &declared.sha256 {
+        Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(Error::Pin {
+            pinned: pinned.clone(),
+            found: found.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn describe(guest: &Guest, config_json: &str, limits: &Limits) -> Result<Manifest, Error> {
+    let description = guest
+        .describe(config_json, limits)
+        .map_err(Error::Describe)?;
+    Manifest::check(&description).map_err(Error::Manifest)
+}
+
+/// Takes out every plugin whose name or table another one claims as well.
+fn unclaimed(plugins: Vec<Plugin>) -> (Vec<Plugin>, Vec<(PathBuf, Error)>) {
+    let mut claims: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, plugin) in plugins.iter().enumerate() {
+        let tables: HashSet<&str> = plugin
+            .manifest
+            .tables
+            .iter()
+            .map(|t| t.name.as_str())
+            .collect();
+        let names = tables
+            .into_iter()
+            .map(|table| format!("the table `{table}`"));
+        for claim in names.chain([format!("the projection name `{}`", plugin.manifest.name)]) {
+            claims.entry(claim).or_default().push(at);
+        }
+    }
+    let mut claims: Vec<(String, Vec<usize>)> = claims
+        .into_iter()
+        .filter(|(_, claimants)| claimants.len() > 1)
+        .collect();
+    claims.sort();
+    let mut errors: HashMap<usize, Error> = HashMap::new();
+    for (what, claimants) in &claims {
+        for at in claimants {
+            let other = claimants.iter().find(|other| *other != at).unwrap_or(at);
+            errors.entry(*at).or_insert_with(|| Error::Claimed {
+                what: what.clone(),
+                other: plugins[*other].file.clone(),
+            });
+        }
+    }
+    let mut kept = Vec::new();
+    let mut refused = Vec::new();
+    for (at, plugin) in plugins.into_iter().enumerate() {
+        match errors.remove(&at) {
+            Some(error) => refused.push((plugin.file, error)),
+            None => kept.push(plugin),
+        }
+    }
+    (kept, refused)
+}

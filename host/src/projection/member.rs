@@ -1,0 +1,239 @@
+//! One projection in a term: its tables are prepared, its plugin is compared with the recorded one, then it
+//! runs.
+
+use std::time::Duration;
+
+use backon::BackoffBuilder as _;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::database::session::bounded;
+use crate::error::{Class, Code};
+use crate::event_store::Feed;
+use crate::event_store::event::Position;
+use crate::leadership::Lease;
+use crate::read_model::check::Shapes;
+use crate::read_model::checkpoint::{Checkpoints, Failure as Row};
+use crate::read_model::lookup::Source;
+use crate::read_model::schema::{self, Generation};
+
+use super::commit::Target;
+use super::failure::{Failure, PLUGIN_CHANGED};
+use super::lookups::RowLookups;
+use super::pending::Pending;
+use super::progress::Phase;
+use super::runner::{CONTROL_TIMEOUT, Runner, Stopped};
+use super::settings::StartFrom;
+use super::supervisor::{Known, Shared};
+use super::work::Work;
+
+/// Waits between tries to prepare a projection.
+const PREPARE_MIN: Duration = Duration::from_millis(200);
+const PREPARE_MAX: Duration = Duration::from_secs(10);
+
+/// One projection of a term.
+pub(super) struct Member {
+    pub(super) known: Known,
+    pub(super) shared: Shared,
+    pub(super) feed: Feed,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) lease: Lease,
+    pub(super) revision: watch::Receiver<i64>,
+}
+
+impl Member {
+    /// Runs until cancelled or fenced.
+    pub(super) async fn run(mut self, cancelled: CancellationToken) -> Stopped {
+        let name = self.known.plugin.manifest.name.clone();
+        loop {
+            let prepared = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => return Stopped::Cancelled,
+                prepared = self.prepare() => prepared,
+            };
+            let generation = match prepared {
+                Ok(generation) => generation,
+                Err(stopped) => return stopped,
+            };
+            if generation.sha256 == self.known.plugin.sha256 {
+                match self.runner(generation) {
+                    Ok(runner) => return runner.run(cancelled).await,
+                    Err(why) => {
+                        tracing::error!(
+                            projection = name,
+                            error = why,
+                            "the plugin's tables cannot be used"
+                        );
+                        self.known.progress.enter(Phase::Stopped);
+                        cancelled.cancelled().await;
+                        return Stopped::Cancelled;
+                    }
+                }
+            }
+            let refused = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => return Stopped::Cancelled,
+                refused = self.refuse(&generation) => refused,
+            };
+            if let Err(failure) = refused {
+                tracing::warn!(
+                    projection = name,
+                    error = failure.message,
+                    "cannot write the projection's state"
+                );
+            }
+            self.known.progress.enter(Phase::Stopped);
+            tokio::select! {
+                () = cancelled.cancelled() => return Stopped::Cancelled,
+                changed = self.revision.changed() => if changed.is_err() { return Stopped::Cancelled },
+            }
+        }
+    }
+
+    /// The live generation, created when there is none; tried until it is there.
+    async fn prepare(&self) -> Result<Generation, Stopped> {
+        let mut waits = backon::ExponentialBuilder::default()
+            .with_min_delay(PREPARE_MIN)
+            .with_max_delay(PREPARE_MAX)
+            .with_jitter()
+            .without_max_times()
+            .build();
+        loop {
+            let error = match self.ensure().await {
+                Ok(generation) => return Ok(generation),
+                Err(schema::Error::Fenced) => return Err(Stopped::Fenced),
+                Err(error) => error,
+            };
+            let projection = &self.known.plugin.manifest.name;
+            if error.class() == Class::Transient {
+                tracing::warn!(projection, %error, "cannot prepare the projection's tables; trying again");
+            } else {
+                tracing::error!(projection, %error, "the projection's tables cannot be made; trying again now and then");
+            }
+            self.known.progress.enter(Phase::Retrying);
+            self.known.progress.failed(error.to_string());
+            tokio::time::sleep(waits.next().unwrap_or(PREPARE_MAX)).await;
+        }
+    }
+
+    async fn ensure(&self) -> Result<Generation, schema::Error> {
+        let start = match self.known.settings.start_from {
+            StartFrom::Beginning => Position(0),
+            StartFrom::After(position) => position,
+            // A proven mark: whatever is appended from now on gets a higher position.
+            StartFrom::Now => self.feed.proven().await.map_err(|error| {
+                schema::Error::Database(crate::database::error::Error::Driver(error.to_string()))
+            })?,
+        };
+        let name = self.shared.write.database();
+        let mut loan = bounded(name, CONTROL_TIMEOUT, self.shared.write.lend()).await?;
+        let plugin = &self.known.plugin;
+        let ensuring = schema::ensure(
+            &mut loan,
+            &self.checkpoints,
+            &self.shared.readers,
+            &plugin.manifest,
+            &plugin.sha256,
+            start,
+        );
+        let generation = match tokio::time::timeout(CONTROL_TIMEOUT * 3, ensuring).await {
+            Ok(done) => done?,
+            Err(_) => {
+                let limit = CONTROL_TIMEOUT * 3;
+                return Err(crate::database::error::Error::TimedOut {
+                    database: name,
+                    limit,
+                }
+                .into());
+            }
+        };
+        loan.give_back();
+        Ok(generation)
+    }
+
+    fn runner(&self, generation: Generation) -> Result<Runner, String> {
+        let shapes = Shapes::new(&self.known.plugin.manifest.tables)?;
+        let source = Source {
+            schema: generation.schema.clone(),
+            control: self.shared.control.clone(),
+            key: generation.key.clone(),
+        };
+        let lookups = RowLookups {
+            source,
+            shapes: shapes.clone(),
+            connections: self.shared.lookup.clone(),
+            pending: Pending::default(),
+            runtime: Handle::current(),
+        };
+        Ok(Runner {
+            feed: self.feed.clone(),
+            work: Work {
+                plugin: self.known.plugin.clone(),
+                shapes: shapes.clone(),
+                settings: self.known.settings.clone(),
+                lookups,
+            },
+            target: Target {
+                connections: self.shared.write.clone(),
+                checkpoints: self.checkpoints.clone(),
+                key: generation.key,
+                schema: generation.schema,
+                shapes,
+            },
+            lease: self.lease.clone(),
+            progress: self.known.progress.clone(),
+            metrics: self
+                .shared
+                .metrics
+                .projection(&self.known.plugin.manifest.name),
+            revision: self.revision.clone(),
+        })
+    }
+
+    /// A changed plugin is not the same projection: it stops until somebody decides.
+    async fn refuse(&self, generation: &Generation) -> Result<(), Failure> {
+        let plugin = &self.known.plugin;
+        let name = &plugin.manifest.name;
+        let message = format!(
+            "{}: the file {} has the digest {}, but the rows were made by {} (version {}); \
+             `projector-host resume {name} --accept-plugin` goes on with the new one",
+            Code(802),
+            plugin.file.display(),
+            short(&plugin.sha256),
+            short(&generation.sha256),
+            generation.plugin_version,
+        );
+        let name = self.shared.write.database();
+        let mut loan = bounded(name, CONTROL_TIMEOUT, self.shared.write.lend()).await?;
+        let key = &generation.key;
+        let row = bounded(name, CONTROL_TIMEOUT, self.checkpoints.load(&mut loan, key)).await?;
+        if let Some(row) = row.filter(|row| row.failure.is_none()) {
+            let failure = Row {
+                category: PLUGIN_CHANGED,
+                position: None,
+                event_type: None,
+                event_id: None,
+                message: &message,
+            };
+            bounded(
+                name,
+                CONTROL_TIMEOUT,
+                self.checkpoints
+                    .fail(&mut loan, key, row.revision, &failure),
+            )
+            .await?;
+            tracing::error!(
+                projection = key.projection,
+                error = message,
+                "the projection stopped"
+            );
+        }
+        loan.give_back();
+        Ok(())
+    }
+}
+
+fn short(sha256: &str) -> &str {
+    sha256.get(..12).unwrap_or(sha256)
+}

@@ -1,0 +1,250 @@
+//! All projections of one term: starts them, watches them, tells people how they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::AssertSqlSafe;
+use sqlx::Row as _;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::database::connections::Connections;
+use crate::database::error::Error as DatabaseError;
+use crate::database::identifier::Identifier;
+use crate::database::session::bounded;
+use crate::database::template::render;
+use crate::event_store::{Feed, Mark, StoreIdentity};
+use crate::leadership::{Leadership, Progress as Watchdog};
+use crate::plugin::Plugin;
+use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
+use crate::telemetry::metrics::Metrics;
+
+use super::member::Member;
+use super::progress::{Progress, State};
+use super::runner::{CONTROL_TIMEOUT, Stopped};
+use super::settings::Settings;
+
+/// How often commands are looked for and states are written.
+const CONTROL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A projection that is known to this replica.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Its plugin.
+    pub plugin: Arc<Plugin>,
+    /// How it runs.
+    pub settings: Arc<Settings>,
+    /// For everybody to see.
+    pub progress: Progress,
+}
+
+/// What all projections share.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// Sessions for batches and control statements.
+    pub write: Connections,
+    /// Sessions for look-ups.
+    pub lookup: Connections,
+    /// The control schema.
+    pub control: Identifier,
+    /// The schema of the views.
+    pub readers: Identifier,
+    /// For everybody to count.
+    pub metrics: Metrics,
+}
+
+/// Runs all projections while this replica leads.
+#[derive(Debug)]
+pub struct Supervisor {
+    /// What all of them share.
+    pub shared: Shared,
+    /// The projections.
+    pub projections: Vec<Known>,
+    /// Where events come from.
+    pub feed: Feed,
+    /// Which store that is.
+    pub store: StoreIdentity,
+    /// The term.
+    pub leadership: Leadership,
+    /// Told that the loops are alive.
+    pub watchdog: Watchdog,
+}
+
+impl Supervisor {
+    /// Runs until cancelled or fenced; every batch has ended then.
+    pub async fn run(self, cancelled: CancellationToken) -> Stopped {
+        let stop = cancelled.child_token();
+        let fence = Fence {
+            group: self.leadership.group.clone(),
+            term: self.leadership.term.0,
+            term_id: self.leadership.term_id,
+        };
+        let checkpoints = Checkpoints::new(self.shared.control.clone(), fence);
+        let mut revisions: HashMap<String, watch::Sender<i64>> = HashMap::new();
+        let mut running = JoinSet::new();
+        for known in &self.projections {
+            let (sender, revision) = watch::channel(-1);
+            revisions.insert(known.plugin.manifest.name.clone(), sender);
+            let member = Member {
+                known: known.clone(),
+                shared: self.shared.clone(),
+                feed: self.feed.clone(),
+                checkpoints: checkpoints.clone(),
+                lease: self.leadership.lease.clone(),
+                revision,
+            };
+            running.spawn(member.run(stop.clone()));
+        }
+        let mut tick = tokio::time::interval(CONTROL_INTERVAL);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut written = Written::default();
+        let mut outcome = Stopped::Cancelled;
+        loop {
+            tokio::select! {
+                biased;
+                () = cancelled.cancelled() => break,
+                ended = running.join_next(), if !running.is_empty() => match ended {
+                    Some(Ok(Stopped::Cancelled)) | None => {}
+                    Some(Ok(Stopped::Fenced)) => {
+                        outcome = Stopped::Fenced;
+                        break;
+                    }
+                    // A projection's own task must never end silently: give the term to somebody else.
+                    Some(Err(panic)) => {
+                        tracing::error!(error = %panic, "a projection's task died; this is a bug in the host");
+                        outcome = Stopped::Fenced;
+                        break;
+                    }
+                },
+                _ = tick.tick() => {
+                    if self.projections.iter().all(|known| known.progress.is_alive()) {
+                        self.watchdog.tick();
+                    }
+                    if let Err(error) = self.control(&checkpoints, &revisions, &mut written).await {
+                        tracing::warn!(%error, "cannot read what commands changed; trying again");
+                    }
+                }
+            }
+        }
+        stop.cancel();
+        while running.join_next().await.is_some() {}
+        // The last word of this term: states as they are now. Nobody waits for it if the database is gone.
+        if outcome == Stopped::Cancelled {
+            let _ = self.control(&checkpoints, &revisions, &mut written).await;
+        }
+        outcome
+    }
+
+    async fn control(
+        &self,
+        checkpoints: &Checkpoints,
+        revisions: &HashMap<String, watch::Sender<i64>>,
+        written: &mut Written,
+    ) -> Result<(), DatabaseError> {
+        let mark = self.feed.mark().borrow().clone();
+        for known in &self.projections {
+            let state = known.progress.state(&mark).as_str();
+            let metrics = self.shared.metrics.projection(&known.plugin.manifest.name);
+            let lag = (mark.head.0 - known.progress.position().0).max(0);
+            metrics.state(state, State::ALL.into_iter().map(State::as_str), lag);
+        }
+        self.shared
+            .metrics
+            .store(mark.head, mark.settled_upto, mark.is_listening());
+        let limit = CONTROL_TIMEOUT;
+        let name = self.shared.write.database();
+        let mut loan = bounded(name, limit, self.shared.write.lend()).await?;
+        let statement = render(
+            include_str!("../read_model/sql/control_rows.sql"),
+            &[("control", &self.shared.control)],
+        );
+        let rows = bounded(
+            name,
+            limit,
+            sqlx::query(AssertSqlSafe(statement)).fetch_all(&mut *loan),
+        )
+        .await?;
+        for row in &rows {
+            let (projection, generation, revision): (String, i32, i64) =
+                (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            if let Some(sender) = revisions.get(&projection) {
+                sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+            }
+            let Some(known) = self
+                .projections
+                .iter()
+                .find(|known| known.plugin.manifest.name == projection)
+            else {
+                continue;
+            };
+            let state = known.progress.state(&mark);
+            let key = GenerationKey {
+                projection,
+                generation,
+            };
+            // Pause and stop write their own state with their own fields.
+            let follows = !matches!(state, State::Paused | State::Stopped);
+            if follows && written.states.get(&key) != Some(&state) {
+                bounded(
+                    name,
+                    limit,
+                    checkpoints.state(&mut loan, &key, state.as_str()),
+                )
+                .await?;
+                written.states.insert(key, state);
+            } else if !follows {
+                written.states.remove(&key);
+            }
+        }
+        if written.mark.as_ref() != Some(&mark) {
+            bounded(
+                name,
+                limit,
+                save_mark(&mut loan, checkpoints, &self.store, &mark),
+            )
+            .await?;
+            written.mark = Some(mark);
+        }
+        loan.give_back();
+        Ok(())
+    }
+}
+
+/// What was written last, so that an idle host writes nothing.
+#[derive(Debug, Default)]
+struct Written {
+    states: HashMap<GenerationKey, State>,
+    mark: Option<Mark>,
+}
+
+async fn save_mark(
+    connection: &mut sqlx::postgres::PgConnection,
+    checkpoints: &Checkpoints,
+    store: &StoreIdentity,
+    mark: &Mark,
+) -> Result<(), DatabaseError> {
+    use sqlx::Connection as _;
+    let mut transaction = connection.begin().await?;
+    if checkpoints.hold_term(&mut transaction).await? {
+        let statement = render(
+            include_str!("../read_model/sql/save_source.sql"),
+            &[("control", checkpoints.control())],
+        );
+        let held = mark.held.as_ref();
+        sqlx::query(AssertSqlSafe(statement))
+            .bind(&store.source)
+            .bind(&store.system_identifier)
+            .bind(&store.timeline)
+            .bind(mark.settled_upto.0)
+            .bind(mark.head.0)
+            .bind(held.map(|held| held.position.0))
+            .bind(held.map(|held| crate::database::micros::Micros(held.since_micros())))
+            .bind(held.map(crate::event_store::Held::writers_json))
+            .execute(&mut *transaction)
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}

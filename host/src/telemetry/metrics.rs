@@ -1,0 +1,378 @@
+//! The metrics of a replica, in the order of the data flow.
+//!
+//! Names follow one rule: `projector_<noun>_<unit>`, `_total` for counters (added by the exposition format).
+//! Labels come from closed sets: projection names, stages, classes, categories, states.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::error::Class;
+use crate::event_store::event::Position;
+
+/// Part of a batch's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Stage {
+    /// In the guest, with checks and fold.
+    Guest,
+    /// Its transaction.
+    Commit,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByProjection {
+    projection: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByStage {
+    projection: String,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByClass {
+    projection: String,
+    class: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCategory {
+    projection: String,
+    category: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByState {
+    projection: String,
+    state: &'static str,
+}
+
+type Durations = Family<ByStage, Histogram, fn() -> Histogram>;
+type Sizes = Family<ByProjection, Histogram, fn() -> Histogram>;
+
+/// Every metric of the process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    head: Gauge,
+    high_water: Gauge,
+    listening: Gauge,
+    leader: Gauge,
+    leader_changes: Counter,
+    denied_overdue: Gauge,
+    positions: Family<ByProjection, Gauge>,
+    lag_events: Family<ByProjection, Gauge>,
+    states: Family<ByState, Gauge>,
+    events: Family<ByProjection, Counter>,
+    batches: Family<ByProjection, Counter>,
+    batch_events: Sizes,
+    durations: Durations,
+    retries: Family<ByClass, Counter>,
+    failures: Family<ByCategory, Counter>,
+    fuel: Family<ByProjection, Counter>,
+    memory: Family<ByProjection, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Registers everything.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("projector");
+        registry.register(
+            "build",
+            "Version of this program",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        let inner = Inner {
+            head: gauge(
+                &mut registry,
+                "head_position",
+                "Highest visible position of the event store",
+            ),
+            high_water: gauge(
+                &mut registry,
+                "high_water_position",
+                "No event can appear at or below this position any more",
+            ),
+            listening: gauge(
+                &mut registry,
+                "listening",
+                "1 while notifications are received, 0 while polling only",
+            ),
+            leader: gauge(&mut registry, "leader", "1 while this replica leads"),
+            leader_changes: {
+                let counter = Counter::default();
+                registry.register(
+                    "leader_changes",
+                    "How often this replica began to lead",
+                    counter.clone(),
+                );
+                counter
+            },
+            denied_overdue: gauge(
+                &mut registry,
+                "leader_denied_overdue",
+                "1 when this replica has been a standby for longer than its limit while nobody leads in its group",
+            ),
+            positions: family(
+                &mut registry,
+                "checkpoint_position",
+                "Position up to which a projection's events are in its tables",
+            ),
+            lag_events: family(
+                &mut registry,
+                "lag_events",
+                "Positions between a projection's checkpoint and the head",
+            ),
+            states: family(
+                &mut registry,
+                "status",
+                "1 for the present state of a projection",
+            ),
+            events: family(&mut registry, "events", "Events applied"),
+            batches: family(&mut registry, "batches", "Batches committed"),
+            batch_events: Family::new_with_constructor(sizes as fn() -> Histogram),
+            durations: Family::new_with_constructor(seconds as fn() -> Histogram),
+            retries: family(
+                &mut registry,
+                "retries",
+                "Runs that failed for the moment, by class",
+            ),
+            failures: family(
+                &mut registry,
+                "failures",
+                "Batches or events that did not pass, by category",
+            ),
+            fuel: family(
+                &mut registry,
+                "guest_fuel",
+                "Instructions used by a plugin, roughly",
+            ),
+            memory: family(
+                &mut registry,
+                "guest_memory_bytes_max",
+                "Most memory that one call of a plugin has used",
+            ),
+            registry: Registry::default(),
+        };
+        registry.register(
+            "batch_events",
+            "Events read for one batch",
+            inner.batch_events.clone(),
+        );
+        registry.register(
+            "batch_duration_seconds",
+            "Time of one batch in a stage",
+            inner.durations.clone(),
+        );
+        Self(Arc::new(Inner { registry, ..inner }))
+    }
+
+    /// The text that `/metrics` answers.
+    ///
+    /// # Errors
+    /// When a label cannot be written.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut page = String::new();
+        text::encode(&mut page, &self.0.registry)?;
+        Ok(page)
+    }
+
+    /// What is known of the store.
+    pub fn store(&self, head: Position, high_water: Position, listening: bool) {
+        self.0.head.set(head.0);
+        self.0.high_water.set(high_water.0);
+        self.0.listening.set(i64::from(listening));
+    }
+
+    /// Whether this replica leads.
+    pub fn leads(&self, leads: bool) {
+        if self.0.leader.set(i64::from(leads)) == 0 && leads {
+            self.0.leader_changes.inc();
+        }
+    }
+
+    /// Whether nobody of the group has led for too long.
+    pub fn denied(&self, overdue: bool) {
+        self.0.denied_overdue.set(i64::from(overdue));
+    }
+
+    /// The series of one projection.
+    #[must_use]
+    pub fn projection(&self, name: &str) -> ProjectionMetrics {
+        let by = ByProjection {
+            projection: name.to_owned(),
+        };
+        ProjectionMetrics {
+            name: name.to_owned(),
+            all: self.clone(),
+            events: self.0.events.get_or_create(&by).clone(),
+            batches: self.0.batches.get_or_create(&by).clone(),
+            fuel: self.0.fuel.get_or_create(&by).clone(),
+            memory: self.0.memory.get_or_create(&by).clone(),
+            memory_max: Arc::new(AtomicU64::new(0)),
+        }
+    }
+}
+
+/// The series of one projection. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ProjectionMetrics {
+    name: String,
+    all: Metrics,
+    events: Counter,
+    batches: Counter,
+    fuel: Counter,
+    memory: Gauge,
+    memory_max: Arc<AtomicU64>,
+}
+
+impl ProjectionMetrics {
+    /// A batch was read.
+    pub fn batch_read(&self, events: usize) {
+        self.all
+            .0
+            .batch_events
+            .get_or_create(&self.by())
+            .observe(to_f64(events));
+    }
+
+    /// A batch came out of the guest.
+    pub fn projected(&self, fuel: u64, memory_peak: u64) {
+        self.fuel.inc_by(fuel);
+        let before = self.memory_max.fetch_max(memory_peak, Ordering::Relaxed);
+        self.memory
+            .set(i64::try_from(before.max(memory_peak)).unwrap_or(i64::MAX));
+    }
+
+    /// A batch took this long in a stage.
+    pub fn took(&self, stage: Stage, seconds: f64) {
+        self.all
+            .0
+            .durations
+            .get_or_create(&ByStage {
+                projection: self.name.clone(),
+                stage,
+            })
+            .observe(seconds);
+    }
+
+    /// A batch was committed.
+    pub fn committed(&self, events: usize, position: Position) {
+        self.events.inc_by(events as u64);
+        self.batches.inc();
+        self.all
+            .0
+            .positions
+            .get_or_create(&self.by())
+            .set(position.0);
+    }
+
+    /// A run failed for the moment.
+    pub fn retried(&self, class: Class) {
+        self.all
+            .0
+            .retries
+            .get_or_create(&ByClass {
+                projection: self.name.clone(),
+                class: class.as_str(),
+            })
+            .inc();
+    }
+
+    /// A batch or an event did not pass.
+    pub fn failed(&self, category: &str) {
+        let by = ByCategory {
+            projection: self.name.clone(),
+            category: category.to_owned(),
+        };
+        self.all.0.failures.get_or_create(&by).inc();
+    }
+
+    /// The present state and how far behind.
+    pub fn state(
+        &self,
+        present: &'static str,
+        all: impl Iterator<Item = &'static str>,
+        lag_events: i64,
+    ) {
+        for state in all {
+            let by = ByState {
+                projection: self.name.clone(),
+                state,
+            };
+            self.all
+                .0
+                .states
+                .get_or_create(&by)
+                .set(i64::from(state == present));
+        }
+        self.all
+            .0
+            .lag_events
+            .get_or_create(&self.by())
+            .set(lag_events);
+    }
+
+    fn by(&self) -> ByProjection {
+        ByProjection {
+            projection: self.name.clone(),
+        }
+    }
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str) -> Gauge {
+    let gauge = Gauge::default();
+    registry.register(name, help, gauge.clone());
+    gauge
+}
+
+fn family<L, M>(registry: &mut Registry, name: &str, help: &str) -> Family<L, M>
+where
+    L: Clone + std::hash::Hash + Eq + EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static,
+    M: Default
+        + prometheus_client::encoding::EncodeMetric
+        + prometheus_client::metrics::TypedMetric
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+    Family<L, M>: prometheus_client::encoding::EncodeMetric,
+{
+    let family = Family::default();
+    registry.register(name, help, family.clone());
+    family
+}
+
+fn sizes() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 4.0, 9))
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_5, 2.5, 13))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a batch has far fewer events than 2^52"
+)]
+fn to_f64(number: usize) -> f64 {
+    number as f64
+}
