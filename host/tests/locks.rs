@@ -12,3 +12,5 @@ mod library;
 mod run;
 #[path = "locks/support.rs"]
 mod support;
+#[path = "locks/traps.rs"]
+mod traps;

@@ -54,7 +54,7 @@ async fn both_forms_of_keys_are_decoded_with_names_and_holders() {
     assert!(lock.query.is_some() && !lock.hidden && !lock.idle_and_holding);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_names_who_blocks_it_and_for_how_long() {
     let test = fresh();
     let mut holder = connect(&test).await;
@@ -68,11 +68,7 @@ async fn a_waiter_names_who_blocks_it_and_for_how_long() {
         .expect("it is free");
     let mut waiter = connect(&test).await;
     let waiting = tokio::spawn(async move { waiter.execute("SELECT pg_advisory_lock(5)").await });
-    eventually("it waits", || {
-        let waiting =
-            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND waitstart IS NOT NULL";
-        test.psql(waiting).expect("it answers") == "1"
-    });
+    eventually("it waits", || waiting_for_locks(&test) == "1");
     let mut looking = connect(&test).await;
     let locks = inspect::locks(&mut looking, &Registry::default())
         .await

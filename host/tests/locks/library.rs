@@ -135,7 +135,7 @@ async fn a_session_lock_is_exclusive_names_its_holder_and_is_free_after_release(
         .expect("held");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_gets_the_lock_when_the_holder_is_dropped() {
     let test = fresh();
     let (a, b) = (database(&test, "a"), database(&test, "b"));
@@ -144,10 +144,7 @@ async fn a_waiter_gets_the_lock_when_the_holder_is_dropped() {
         .expect("free");
     let waiting =
         tokio::spawn(async move { session::acquire(&b, KEY, PATIENCE, Leases::default()).await });
-    eventually("it waits", || {
-        let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-        test.psql(waiting).expect("it answers") == "1"
-    });
+    eventually("it waits", || waiting_for_locks(&test) == "1");
     drop(lock);
     let mut lock = waiting.await.expect("no panic").expect("it got it");
     lock.check().await.expect("it lives");

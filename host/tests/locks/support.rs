@@ -36,6 +36,15 @@ pub fn held(test: &TestDatabase) -> String {
     .expect("it answers")
 }
 
+/// Waits for advisory locks in this database.
+pub fn waiting_for_locks(test: &TestDatabase) -> String {
+    test.psql(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND waitstart IS NOT NULL
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    )
+    .expect("it answers")
+}
+
 /// `projector-host locks …` in a database, without a configuration.
 pub fn locks(test: &TestDatabase, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_projector-host"));
@@ -110,6 +119,7 @@ impl Mark {
     }
 }
 
+/// Blocks its thread: what it waits for must not run on the same one.
 pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     eventually_some(what, || check().then_some(()));
 }

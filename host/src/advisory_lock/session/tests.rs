@@ -48,5 +48,5 @@ async fn the_bound_on_statements_is_back_after_a_wait() {
     let user = setting("tcp_user_timeout")
         .fetch_one(&mut *connection)
         .await;
-    assert_eq!(user.expect("it answers"), "30s");
+    assert_eq!(user.expect("it answers"), "30000", "milliseconds");
 }
