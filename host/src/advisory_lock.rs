@@ -25,3 +25,8 @@ pub mod transaction;
 
 pub use error::Error;
 pub use key::Key;
+
+/// The examples of the page, compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/locks.md")]
+pub struct Page;

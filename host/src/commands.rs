@@ -15,6 +15,8 @@ pub mod completions;
 pub mod config;
 mod control;
 pub mod explain;
+pub mod leader;
+pub mod locks;
 pub mod migrate;
 pub mod output;
 pub mod pause;
@@ -108,6 +110,10 @@ pub enum Command {
     Resume(resume::Args),
     /// Check the config, the plugins and the databases; lists all faults and changes nothing
     Validate(validate::Args),
+    /// Show who holds advisory locks, name their keys, run commands under them
+    Locks(locks::Args),
+    /// Show who leads, or hand over
+    Leader(leader::Args),
     /// Show effective values, print the JSON schema, or write a commented sample
     Config(config::Args),
     /// Explain an error code
@@ -212,6 +218,14 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
         Command::Validate(args) => {
             let loaded = load(process, environment, None);
             validate::run(args, loaded, out).await
+        }
+        Command::Locks(args) => {
+            let load = || Ok(context(process, environment, None, true, out)?.config);
+            locks::run(args, environment, load, out).await
+        }
+        Command::Leader(args) => {
+            let context = context(process, environment, None, true, out)?;
+            leader::run(args, &context.config, out).await
         }
         Command::Config(args) => config::run(args, || load(process, environment, None), out),
         Command::Explain(args) => explain::run(&args, out),

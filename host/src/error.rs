@@ -57,6 +57,8 @@ pub enum Exit {
     TryAgain,
     /// Config, plugin or schema is invalid.
     Config,
+    /// The code of a command that ran under a lock.
+    Child(u8),
 }
 
 impl Exit {
@@ -71,6 +73,7 @@ impl Exit {
             Self::Bug => 70,
             Self::TryAgain => 75,
             Self::Config => 78,
+            Self::Child(code) => code,
         }
     }
 }

@@ -4,6 +4,10 @@
 mod election;
 #[path = "leadership/faults.rs"]
 mod faults;
+#[path = "leadership/network.rs"]
+mod network;
+#[path = "leadership/pooler.rs"]
+mod pooler;
 #[path = "leadership/session.rs"]
 mod session;
 #[path = "leadership/support.rs"]

@@ -15,7 +15,7 @@ pub enum Error {
     #[error(transparent)]
     Database(database::error::Error),
     /// Somebody else holds it, and the wait is over.
-    #[error("the lock {key} is held by {holder}{}", for_how_long(waited))]
+    #[error("the lock {key} is held by {holder}{}", after(.waited))]
     Held {
         /// The lock.
         key: String,
@@ -64,7 +64,7 @@ pub enum Error {
     Usage(String),
 }
 
-fn for_how_long(waited: &Duration) -> String {
+fn after(waited: &Duration) -> String {
     if waited.is_zero() {
         String::new()
     } else {

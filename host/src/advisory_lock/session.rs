@@ -22,6 +22,9 @@ use crate::leadership::holder::holder_of;
 /// What a slow network may add to a wait in line before the connection counts as dead.
 const WAIT_SLACK: Duration = Duration::from_secs(3);
 
+/// Longest wait of any other statement for a lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Longest closing of a session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -80,12 +83,34 @@ impl Session {
         };
         let mut connection = database.connect(&purpose).await?;
         let backend_pid = probe::check(&mut connection, database, leases.local_lease).await?;
-        Ok(Self {
+        let mut session = Self {
             connection,
             database: database.clone(),
             leases,
             backend_pid,
-        })
+        };
+        // Neither keep-alives nor the user time-out may free the lock before the lease does.
+        let seconds = leases.server_lease.as_secs().max(4);
+        let socket = format!(
+            "SET tcp_user_timeout = '{seconds}s'; SET tcp_keepalives_idle = {}; \
+             SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3",
+            seconds - 3
+        );
+        session.set(socket, true).await?;
+        Ok(session)
+    }
+
+    /// Sends settings; a server that may refuse them keeps its own.
+    async fn set(&mut self, settings: String, may_be_refused: bool) -> Result<(), Error> {
+        let call = sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut self.connection);
+        match bounded(self.database.name, self.leases.local_lease, call).await {
+            Err(error) if may_be_refused && error.sqlstate().is_some() => {
+                tracing::debug!(%error, "the server refused optional settings");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(()),
+        }
     }
 
     /// Takes the lock if it is free.
@@ -115,18 +140,12 @@ impl Session {
             };
         }
         let name = self.database.name;
-        let millis = limit.as_millis().max(1);
-        // A waiter must not be cut off by the bound on statements (57014) before its own wait is over.
-        let settings = format!(
-            "SET lock_timeout = '{millis}ms'; SET statement_timeout = '{}ms'; \
-             SET client_connection_check_interval = '500ms'",
-            (limit + WAIT_SLACK).as_millis()
-        );
-        let settings = sqlx::raw_sql(AssertSqlSafe(settings));
-        bounded(
-            name,
-            self.leases.local_lease,
-            settings.execute(&mut self.connection),
+        // A waiter must not be cut off by the bound on statements (57014) before its own wait is over, and one
+        // that died must leave the line.
+        self.set_bounds(limit, limit + WAIT_SLACK).await?;
+        self.set(
+            "SET client_connection_check_interval = '500ms'".to_owned(),
+            true,
         )
         .await?;
         let sql = format!("SELECT pg_advisory_lock({})", key.arguments());
@@ -139,13 +158,18 @@ impl Session {
             }
             Err(error) => return Err(error.into()),
         }
-        let purpose = Purpose::Lock {
-            server_lease: self.leases.server_lease,
-            local_lease: self.leases.local_lease,
-        };
-        let restore = crate::database::session::apply(&mut self.connection, &purpose);
-        bounded(name, self.leases.local_lease, restore).await?;
+        self.set_bounds(LOCK_TIMEOUT, self.leases.local_lease)
+            .await?;
         Ok(SessionLock { session: self, key })
+    }
+
+    async fn set_bounds(&mut self, lock: Duration, statement: Duration) -> Result<(), Error> {
+        let settings = format!(
+            "SET lock_timeout = '{}ms'; SET statement_timeout = '{}ms'",
+            lock.as_millis().max(1),
+            statement.as_millis().max(1)
+        );
+        self.set(settings, false).await
     }
 
     /// The error of a lock that is held, with its holder where that can be found out.
@@ -262,3 +286,6 @@ pub async fn acquire(
 ) -> Result<SessionLock, Error> {
     Session::open(database, leases).await?.lock(key, wait).await
 }
+
+#[cfg(test)]
+mod tests;

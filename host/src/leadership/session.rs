@@ -302,3 +302,6 @@ where
     row.try_get(index)
         .map_err(|error| Error::Database(error.into()))
 }
+
+#[cfg(test)]
+mod tests;

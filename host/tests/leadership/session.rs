@@ -36,33 +36,18 @@ async fn many_heartbeats_do_not_stack_the_lock() {
 }
 
 #[tokio::test]
-async fn a_lock_that_vanished_is_found_by_the_deep_check_and_by_unlocking() {
+async fn a_killed_session_gives_an_error_to_whatever_is_asked_of_it() {
     let database = test_database().expect("a server is installed");
-    // A transaction pooler, or a careless DISCARD ALL, would do this; here the lock is never taken at all.
-    let session = Session::open(&site(database.url(), "a"))
-        .await
-        .expect("it opens");
-    let pid = session.facts().backend_pid;
-    let Attempt::Won(mut held) = session.try_lock().await.expect("it answers") else {
-        panic!("the lock is free");
+    let mut beating = won(database.url(), "a").await;
+    let kill = |pid: i32| {
+        let sql = format!("SELECT pg_terminate_backend({pid})");
+        database.psql(&sql).expect("it ends");
     };
-    held.beat(None, true).await.expect("the lock is there");
-    database
-        .psql(&format!("SELECT pg_terminate_backend({pid})"))
-        .expect("it ends");
-    assert!(held.beat(None, false).await.is_err());
-
-    let other = won(database.url(), "b").await;
-    database
-        .psql(&format!(
-            "SELECT pg_terminate_backend({})",
-            other.facts().backend_pid
-        ))
-        .expect("it ends");
-    assert!(
-        other.release().await.is_err(),
-        "no unlock counts on a dead session"
-    );
+    kill(beating.facts().backend_pid);
+    assert!(beating.beat(None, false).await.is_err());
+    let releasing = won(database.url(), "b").await;
+    kill(releasing.facts().backend_pid);
+    assert!(releasing.release().await.is_err());
 }
 
 #[tokio::test]

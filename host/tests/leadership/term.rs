@@ -91,7 +91,8 @@ async fn a_claim_waits_for_the_batch_under_way_and_then_no_old_batch_matches() {
         async move { claimant.claim(&watcher).await }
     });
     eventually("the claim waits", async || {
-        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
         database.psql(waiting).expect("it answers") != "0"
     })
     .await;

@@ -1,0 +1,98 @@
+//! `leader`: who leads, and handing over now.
+
+pub mod resign;
+pub mod show;
+
+use super::output::Output;
+use crate::advisory_lock::key::Key;
+use crate::config::{LeaderKey, Loaded};
+use crate::database::error::Error as DatabaseError;
+use crate::database::identifier::Identifier;
+use crate::database::session::Database;
+use crate::error::{Exit, Failure};
+use crate::leadership::election::lock_of;
+
+/// Arguments of `leader`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do with the leader.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Show who leads
+    Show(show::Args),
+    /// Ask the leader to hand over to another replica, and wait until it has
+    Resign(resign::Args),
+}
+
+/// Where the lock and the terms are.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The database of the lock.
+    pub lock_database: Database,
+    /// The read-model database.
+    pub read_model: Database,
+    /// `[read_model] control_schema`.
+    pub control: Identifier,
+    /// The lock.
+    pub key: Key,
+}
+
+impl Target {
+    /// The target of a configuration; of one projection, when each has its own leader.
+    ///
+    /// # Errors
+    /// When a database URL is missing.
+    pub fn of(loaded: &Loaded, projection: Option<&str>) -> Result<Self, Failure> {
+        let config = &loaded.config;
+        let key = match config.leader.key {
+            LeaderKey::Single(key) => Key::Single(key),
+            LeaderKey::Pair { namespace, id } => Key::Pair(namespace, id),
+        };
+        Ok(Self {
+            lock_database: config.leader_database()?,
+            read_model: config.read_model_database()?,
+            control: config.read_model.control_schema.clone(),
+            key: lock_of(key, projection),
+        })
+    }
+}
+
+/// Runs `leader`.
+///
+/// # Errors
+/// What the command says.
+pub async fn run(args: Args, loaded: &Loaded, out: &Output) -> Result<(), Failure> {
+    match args.command {
+        Command::Show(args) => {
+            let target = Target::of(loaded, args.projection.as_deref())?;
+            show::run(&args, &target, out).await
+        }
+        Command::Resign(args) => {
+            let target = Target::of(loaded, args.projection.as_deref())?;
+            resign::run(&args, &target, &actor(), out).await
+        }
+    }
+}
+
+/// Who asks: for the audit.
+fn actor() -> String {
+    format!("cli@{}", gethostname::gethostname().to_string_lossy())
+}
+
+/// A database that fails under a command.
+pub(crate) fn failed(error: &DatabaseError) -> Failure {
+    let exit = match error {
+        error if error.is_unavailable() => Exit::Unavailable,
+        error if matches!(error.sqlstate(), Some("42P01" | "3F000" | "42703")) => Exit::Config,
+        _ => Exit::Failed,
+    };
+    let hint = match exit {
+        Exit::Config => "; run `projector-host migrate up`",
+        _ => "",
+    };
+    Failure::new(exit, format!("{error}{hint}"))
+}
