@@ -24,6 +24,8 @@ pub mod schema;
 mod secret;
 pub mod section;
 mod show;
+#[cfg(test)]
+mod tests;
 pub(crate) mod value;
 
 pub use environment::{Environment, Flags};
