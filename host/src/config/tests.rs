@@ -14,7 +14,7 @@ use crate::event_store::event::Position;
 fn parsed(text: &str) -> Result<Loaded, Faults> {
     parse(
         text,
-        Path::new("etc/p.toml"),
+        Path::new("/etc/p.toml"),
         &Environment::default(),
         &Flags::default(),
     )
@@ -45,7 +45,7 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.event_store, EventStore::default());
     assert_eq!(config.leader, Leader::default());
     assert_eq!(config.defaults, Defaults::default());
-    assert_eq!(config.plugins.dir, Path::new("etc/plugins"));
+    assert_eq!(config.plugins.dir, Path::new("/etc/plugins"));
     assert!(
         config
             .host
@@ -182,11 +182,11 @@ fn all_faults_are_found_at_once_in_the_order_of_the_file() {
     check(
         "[host]\nnod = \"x\"\ndrain_timeout = 20\n[event_store]\nschema = \"Event Store\"\n[[projection]]\n[tail]\n",
         &[
-            "etc/p.toml:2:1 PH0103 unknown key `nod` in [host]",
-            "etc/p.toml:3:17 PH0104 `host.drain_timeout` must be a duration in quotes, not an integer",
-            "etc/p.toml:5:10 PH0108 `event_store.schema` is no schema name: the name \"Event Store\" has the character 'E'; use lower-case letters, digits and underscores",
-            "etc/p.toml:6:1 PH0104 `projection[0]` lacks `name`",
-            "etc/p.toml:7:2 PH0103 unknown table `tail` at the top of the file",
+            "/etc/p.toml:2:1 PH0103 unknown key `nod` in [host]",
+            "/etc/p.toml:3:17 PH0104 `host.drain_timeout` must be a duration in quotes, not an integer",
+            "/etc/p.toml:5:10 PH0108 `event_store.schema` is no schema name: the name \"Event Store\" has the character 'E'; use lower-case letters, digits and underscores",
+            "/etc/p.toml:6:1 PH0104 `projection[0]` lacks `name`",
+            "/etc/p.toml:7:2 PH0103 unknown table `tail` at the top of the file",
         ],
     );
 }
@@ -195,7 +195,7 @@ fn all_faults_are_found_at_once_in_the_order_of_the_file() {
 fn text_that_is_not_toml_lists_every_place_that_could_not_be_read() {
     check(
         "[host\n",
-        &["etc/p.toml:1:6 PH0102 unclosed table, expected `]`"],
+        &["/etc/p.toml:1:6 PH0102 unclosed table, expected `]`"],
     );
     let found = faults("[host]\nnode = \nlog = info\nauto_migrate = ture\n");
     let lines: Vec<&str> = found
@@ -204,10 +204,10 @@ fn text_that_is_not_toml_lists_every_place_that_could_not_be_read() {
         .collect();
     assert_eq!(
         lines,
-        ["etc/p.toml:2:8", "etc/p.toml:3:7", "etc/p.toml:4:16"],
+        ["/etc/p.toml:2:8", "/etc/p.toml:3:7", "/etc/p.toml:4:16"],
         "{found:?}"
     );
-    assert!(faults("[host]\n[host]\n")[0].starts_with("etc/p.toml:2:2 PH0102 duplicate key"));
+    assert!(faults("[host]\n[host]\n")[0].starts_with("/etc/p.toml:2:2 PH0102 duplicate key"));
 }
 
 #[test]
@@ -215,48 +215,48 @@ fn values_have_bounds_and_forms() {
     check(
         "[host]\nnode = \"a b\"\nwrite_connections_max = 0\nlog = \"a=b=c\"\nlog_format = \"jsn\"\ncache_dir = \"\"\nauto_migrate = \"yes\"\nlookup_connections_max = -1\n",
         &[
-            "etc/p.toml:2:8 PH0108 `host.node` has the character ' '",
-            "etc/p.toml:3:25 PH0105 `host.write_connections_max` is 0, but must lie between 1 and 1000",
-            "etc/p.toml:4:7 PH0104 `host.log` is no log filter: error parsing level filter: expected one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", or a number 0-5",
-            "etc/p.toml:5:14 PH0104 `host.log_format` is \"jsn\", but must be one of \"text\", \"json\"",
-            "etc/p.toml:6:13 PH0104 `host.cache_dir` is empty",
-            "etc/p.toml:7:16 PH0104 `host.auto_migrate` must be true or false, not a text",
-            "etc/p.toml:8:26 PH0105 `host.lookup_connections_max` is -1, but must lie between 0 and 4294967295",
+            "/etc/p.toml:2:8 PH0108 `host.node` has the character ' '",
+            "/etc/p.toml:3:25 PH0105 `host.write_connections_max` is 0, but must lie between 1 and 1000",
+            "/etc/p.toml:4:7 PH0104 `host.log` is no log filter: error parsing level filter: expected one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", or a number 0-5",
+            "/etc/p.toml:5:14 PH0104 `host.log_format` is \"jsn\", but must be one of \"text\", \"json\"",
+            "/etc/p.toml:6:13 PH0104 `host.cache_dir` is empty",
+            "/etc/p.toml:7:16 PH0104 `host.auto_migrate` must be true or false, not a text",
+            "/etc/p.toml:8:26 PH0105 `host.lookup_connections_max` is -1, but must lie between 0 and 4294967295",
         ],
     );
     check(
         "[event_store]\npoll_interval = \"0s\"\nbatch_bytes_max = \"8\"\nbatch_events_max = 0\nurl_env = \"a-b\"\n",
         &[
-            "etc/p.toml:2:17 PH0105 `event_store.poll_interval` is \"0s\", but must lie between \"1ms\" and \"1day\"",
-            "etc/p.toml:3:19 PH0104 `event_store.batch_bytes_max` is no size",
-            "etc/p.toml:4:20 PH0105 `event_store.batch_events_max` is 0, but must lie between 1 and 1000000",
-            "etc/p.toml:5:11 PH0108 `event_store.url_env` is not the name of an environment variable",
+            "/etc/p.toml:2:17 PH0105 `event_store.poll_interval` is \"0s\", but must lie between \"1ms\" and \"1day\"",
+            "/etc/p.toml:3:19 PH0104 `event_store.batch_bytes_max` is no size",
+            "/etc/p.toml:4:20 PH0105 `event_store.batch_events_max` is 0, but must lie between 1 and 1000000",
+            "/etc/p.toml:5:11 PH0108 `event_store.url_env` is not the name of an environment variable",
         ],
     );
     check(
         "[plugins.limits]\nmemory_max = \"5GiB\"\nfuel_max = 0\nstack_max = \"1KiB\"\ncall_timeout = \"5 parsecs\"\n",
         &[
-            "etc/p.toml:2:14 PH0105 `plugins.limits.memory_max` is \"5GiB\", but must lie between \"64KiB\" and \"4GiB\"",
-            "etc/p.toml:3:12 PH0105 `plugins.limits.fuel_max` is 0, but must lie between 1 and 9223372036854775807",
-            "etc/p.toml:4:13 PH0105 `plugins.limits.stack_max` is \"1KiB\", but must lie between \"64KiB\" and \"64MiB\"",
-            "etc/p.toml:5:16 PH0104 `plugins.limits.call_timeout` is no duration: unknown time unit \"parsecs\", supported units: ns, us/µs, ms, sec, min, hours, days, weeks, months, years (and few variations)",
+            "/etc/p.toml:2:14 PH0105 `plugins.limits.memory_max` is \"5GiB\", but must lie between \"64KiB\" and \"4GiB\"",
+            "/etc/p.toml:3:12 PH0105 `plugins.limits.fuel_max` is 0, but must lie between 1 and 9223372036854775807",
+            "/etc/p.toml:4:13 PH0105 `plugins.limits.stack_max` is \"1KiB\", but must lie between \"64KiB\" and \"64MiB\"",
+            "/etc/p.toml:5:16 PH0104 `plugins.limits.call_timeout` is no duration: unknown time unit \"parsecs\", supported units: ns, us/µs, ms, sec, min, hours, days, weeks, months, years (and few variations)",
         ],
     );
     check(
         "[http]\nlisten = \"localhost:1\"\n[leader]\ngroup = \"\"\nkey = { namespace = 1 }\n",
         &[
-            "etc/p.toml:2:10 PH0104 `http.listen` is no address",
-            "etc/p.toml:4:9 PH0108 `leader.group` is empty",
-            "etc/p.toml:5:7 PH0104 `leader.key` lacks `id`",
+            "/etc/p.toml:2:10 PH0104 `http.listen` is no address",
+            "/etc/p.toml:4:9 PH0108 `leader.group` is empty",
+            "/etc/p.toml:5:7 PH0104 `leader.key` lacks `id`",
         ],
     );
     check(
         "projection = 1\nplugins = \"x\"\n[locks.registry]\na = 1\nb = { namespac = \"x\" }\n",
         &[
-            "etc/p.toml:1:14 PH0104 `projection` must be a list of tables, not an integer",
-            "etc/p.toml:2:11 PH0104 `plugins` must be a table, not a text",
-            "etc/p.toml:4:5 PH0104 `locks.registry.a` must be a table such as {}, not an integer",
-            "etc/p.toml:5:7 PH0103 unknown key `namespac` in [locks.registry.b]",
+            "/etc/p.toml:1:14 PH0104 `projection` must be a list of tables, not an integer",
+            "/etc/p.toml:2:11 PH0104 `plugins` must be a table, not a text",
+            "/etc/p.toml:4:5 PH0104 `locks.registry.a` must be a table such as {}, not an integer",
+            "/etc/p.toml:5:7 PH0103 unknown key `namespac` in [locks.registry.b]",
         ],
     );
 }
@@ -270,20 +270,20 @@ fn the_leases_must_leave_a_silent_leader_time_to_stop() {
     check(
         "[leader]\nlocal_lease = \"2999ms\"\n",
         &[
-            "etc/p.toml:2:15 PH0106 `leader.local_lease` is 2s 999ms, shorter than three times `leader.heartbeat_interval` (3s)",
+            "/etc/p.toml:2:15 PH0106 `leader.local_lease` is 2s 999ms, shorter than three times `leader.heartbeat_interval` (3s)",
         ],
     );
     check(
         "[leader]\nserver_lease = \"4999ms\"\n",
         &[
-            "etc/p.toml:2:16 PH0106 `leader.server_lease` is 4s 999ms, less than a second above `leader.local_lease` (4s)",
+            "/etc/p.toml:2:16 PH0106 `leader.server_lease` is 4s 999ms, less than a second above `leader.local_lease` (4s)",
         ],
     );
     // A value that was not understood is not complained about twice.
     check(
         "[leader]\nheartbeat_interval = \"2s\"\nlocal_lease = 4\n",
         &[
-            "etc/p.toml:3:15 PH0104 `leader.local_lease` must be a duration in quotes, not an integer",
+            "/etc/p.toml:3:15 PH0104 `leader.local_lease` must be a duration in quotes, not an integer",
         ],
     );
 }
@@ -293,24 +293,38 @@ fn values_that_do_not_fit_each_other_are_found() {
     check(
         "[event_store]\nurl_env = \"A\"\nurl_file = \"a\"\n[read_model]\nschema = \"projector\"\n[defaults]\nretry = { initial = \"31s\" }\n",
         &[
-            "etc/p.toml:3:12 PH0106 `event_store.url_env` and `event_store.url_file` are both set",
-            "etc/p.toml:5:10 PH0106 `read_model.schema` and `read_model.control_schema` are both projector",
-            "etc/p.toml:7:21 PH0106 `defaults.retry.initial` is 31s, longer than `defaults.retry.max` (30s)",
+            "/etc/p.toml:3:12 PH0106 `event_store.url_env` and `event_store.url_file` are both set",
+            "/etc/p.toml:5:10 PH0106 `read_model.schema` and `read_model.control_schema` are both projector",
+            "/etc/p.toml:7:21 PH0106 `defaults.retry.initial` is 31s, longer than `defaults.retry.max` (30s)",
         ],
     );
     check(
         "[[projection]]\nname = \"a-b\"\n[[projection]]\nname = \"a-b\"\n[[projection]]\nname = \"a_b\"\nretry = { initial = \"1m\" }\n[[projection]]\nname = \"Order\"\nsha256 = \"0f\"\n",
         &[
-            "etc/p.toml:4:8 PH0109 a second [[projection]] is named `a-b`",
-            "etc/p.toml:6:8 PH0109 the projections `a-b` and `a_b` would share their schemas",
-            "etc/p.toml:7:21 PH0106 `projection[2].retry.initial` is 1m, longer than `projection[2].retry.max` (30s)",
-            "etc/p.toml:9:8 PH0108 `projection[3].name` is no name of a projection",
-            "etc/p.toml:10:10 PH0104 `projection[3].sha256` is no SHA-256 digest",
+            "/etc/p.toml:4:8 PH0109 a second [[projection]] is named `a-b`",
+            "/etc/p.toml:6:8 PH0109 the projections `a-b` and `a_b` would share their schemas",
+            "/etc/p.toml:7:21 PH0106 `projection[2].retry.initial` is 1m, longer than `projection[2].retry.max` (30s)",
+            "/etc/p.toml:9:8 PH0108 `projection[3].name` is no name of a projection",
+            "/etc/p.toml:10:10 PH0104 `projection[3].sha256` is no SHA-256 digest",
         ],
     );
     let loaded = parsed("[plugins.limits]\ncall_timeout = \"60s\"\n").expect("only a warning");
     assert_eq!(loaded.warnings[0].severity, Severity::Warning);
-    assert_eq!(loaded.warnings[0].place.to_string(), "etc/p.toml:2:16");
+    assert_eq!(loaded.warnings[0].place.to_string(), "/etc/p.toml:2:16");
+}
+
+#[test]
+fn lock_names_that_share_a_key_are_found() {
+    check(
+        "[leader]\nkey = -2656678946205210572\n[locks.registry]\nnightly-invoices = {}\nother = { namespace = \"x\" }\n",
+        &[
+            "/etc/p.toml:4:20 PH0109 the lock `nightly-invoices` has the same key as the leader lock, -2656678946205210572",
+        ],
+    );
+    check(
+        "[locks.registry]\na = {}\nb = {}\nc = { namespace = \"a\" }\n",
+        &[],
+    );
 }
 
 #[test]
@@ -318,14 +332,14 @@ fn what_is_not_available_yet_is_refused_by_name() {
     check(
         "[event_store]\nlayout = \"marten\"\ncolumns = {}\n[leader]\nscope = \"projection\"\n[plugins]\nwatch = true\non_change = \"rebuild\"\n[defaults]\non_error = \"park\"\n[[projection]]\nname = \"a\"\non_error = \"skip\"\nwasi = [\"wasi:x\"]\n",
         &[
-            "etc/p.toml:2:10 PH0107 `event_store.layout` = \"marten\" is not available yet",
-            "etc/p.toml:3:11 PH0107 `event_store.columns` is not available yet",
-            "etc/p.toml:5:9 PH0107 `leader.scope` = \"projection\" is not available yet",
-            "etc/p.toml:7:9 PH0107 `plugins.watch` = true is not available yet",
-            "etc/p.toml:8:13 PH0107 `plugins.on_change` = \"rebuild\" is not available yet",
-            "etc/p.toml:10:12 PH0107 `defaults.on_error` = \"park\" is not available yet",
-            "etc/p.toml:13:12 PH0107 `projection.on_error` = \"skip\" is not available yet",
-            "etc/p.toml:14:8 PH0107 `projection.wasi` with anything in it is not available yet",
+            "/etc/p.toml:2:10 PH0107 `event_store.layout` = \"marten\" is not available yet",
+            "/etc/p.toml:3:11 PH0107 `event_store.columns` is not available yet",
+            "/etc/p.toml:5:9 PH0107 `leader.scope` = \"projection\" is not available yet",
+            "/etc/p.toml:7:9 PH0107 `plugins.watch` = true is not available yet",
+            "/etc/p.toml:8:13 PH0107 `plugins.on_change` = \"rebuild\" is not available yet",
+            "/etc/p.toml:10:12 PH0107 `defaults.on_error` = \"park\" is not available yet",
+            "/etc/p.toml:13:12 PH0107 `projection.on_error` = \"skip\" is not available yet",
+            "/etc/p.toml:14:8 PH0107 `projection.wasi` with anything in it is not available yet",
         ],
     );
     check(
@@ -335,7 +349,7 @@ fn what_is_not_available_yet_is_refused_by_name() {
     check(
         "[plugins]\nwatch = \"polll\"\n",
         &[
-            "etc/p.toml:2:9 PH0104 `plugins.watch` is \"polll\", but must be false, true or \"poll\"",
+            "/etc/p.toml:2:9 PH0104 `plugins.watch` is \"polll\", but must be false, true or \"poll\"",
         ],
     );
 }
@@ -373,10 +387,14 @@ fn a_projection_has_its_own_settings_above_the_defaults() {
     assert_eq!(other.limits, Limits::default());
 
     check(
+        "[[projection]]\nname = \"a\"\nlimits = { stack_max = \"2MiB\" }\n",
+        &["/etc/p.toml:3:12 PH0103 unknown key `stack_max` in [[projection.limits]]"],
+    );
+    check(
         "[[projection]]\nname = \"a\"\nconfig = { x = inf }\nstart_from = -1\n",
         &[
-            "etc/p.toml:3:10 PH0104 `projection[0].config` holds inf, which JSON does not have",
-            "etc/p.toml:4:14 PH0105 `projection[0].start_from` is -1, but positions begin at 0",
+            "/etc/p.toml:3:10 PH0104 `projection[0].config` holds inf, which JSON does not have",
+            "/etc/p.toml:4:14 PH0105 `projection[0].start_from` is -1, but positions begin at 0",
         ],
     );
 }
@@ -388,18 +406,18 @@ fn paths_are_relative_to_the_folder_of_the_file() {
          [[projection]]\nname = \"a\"\ncomponent = \"x.wasm\"\n[[projection]]\nname = \"b\"\ncomponent = \"./y.wasm\"\n\
          [event_store]\nurl_file = \"u\"\n",
     );
-    assert_eq!(config.host.cache_dir.as_deref(), Some(Path::new("etc/c")));
+    assert_eq!(config.host.cache_dir.as_deref(), Some(Path::new("/etc/c")));
     assert_eq!(
         config.event_store.url_file.as_deref(),
-        Some(Path::new("etc/u"))
+        Some(Path::new("/etc/u"))
     );
     assert_eq!(
         config.http.admin_token_file.as_deref(),
         Some(Path::new("/run/t"))
     );
-    assert_eq!(config.projection("a").component, Path::new("etc/p/x.wasm"));
-    assert_eq!(config.projection("b").component, Path::new("etc/./y.wasm"));
-    assert_eq!(config.projection("c").component, Path::new("etc/p/c.wasm"));
+    assert_eq!(config.projection("a").component, Path::new("/etc/p/x.wasm"));
+    assert_eq!(config.projection("b").component, Path::new("/etc/./y.wasm"));
+    assert_eq!(config.projection("c").component, Path::new("/etc/p/c.wasm"));
 }
 
 #[test]
