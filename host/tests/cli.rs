@@ -17,6 +17,7 @@ impl Cli {
     fn new(config: &str) -> Self {
         let cli = Self::empty();
         fs::write(cli.path("projections.toml"), config).expect("a file can be written");
+        fs::create_dir(cli.path("plugins")).expect("a folder can be made");
         cli
     }
 
@@ -245,7 +246,7 @@ fn a_missing_url_names_the_variable() {
     );
     let answer = cli.check(&["validate", "--offline"], 0, &["warning[PH0110]"]);
     assert!(
-        answer.stdout.ends_with("valid, with 2 warnings\n"),
+        answer.stdout.ends_with("valid, with 3 warnings\n"),
         "{answer:?}"
     );
     cli.check(
@@ -258,18 +259,11 @@ fn a_missing_url_names_the_variable() {
 #[test]
 fn validate_looks_at_both_databases_and_says_which_one_cannot_be_used() {
     let database = test_database().expect("a server");
-    let good = Cli::new("").with("DATABASE_URL", database.url());
-    let answer = good.check(&["validate", "--deny-warnings"], 0, &[]);
-    assert_eq!(
-        (answer.stdout.as_str(), answer.stderr.as_str()),
-        ("valid\n", "")
-    );
-
     // A port on which nobody can listen.
-    let bad = Cli::new("")
+    let bad = Cli::new("[host]\nauto_migrate = true\n")
         .with("ES_DATABASE_URL", database.url())
         .with("DATABASE_URL", "postgres://me:hunter2@127.0.0.1:1/x");
-    let answer = bad.check(&["validate"], 69, &["read model database"]);
+    let answer = bad.check(&["validate"], 69, &["error[PH0201]", "read model database"]);
     assert!(
         !answer.stdout.contains("event store database"),
         "{answer:?}"
@@ -277,11 +271,75 @@ fn validate_looks_at_both_databases_and_says_which_one_cannot_be_used() {
     assert!(!format!("{answer:?}").contains("hunter2"), "{answer:?}");
 
     let missing = Cli::new("").with("DATABASE_URL", &format!("{}_gone", database.url()));
-    let answer = missing.check(&["validate", "-o", "json"], 69, &[]);
-    let findings = answer.json();
+    let findings = missing.check(&["validate", "-o", "json"], 69, &[]).json();
     assert_eq!(findings["valid"], false);
     assert_eq!(findings["errors"], 2);
-    assert_eq!(findings["findings"][0]["place"], "event store database");
+    assert_eq!(findings["findings"][1]["place"], "event store database");
+}
+
+#[test]
+fn validate_asks_for_migrations_unless_the_host_applies_them_itself() {
+    let database = test_database().expect("a server");
+    let cli = Cli::new("").with("DATABASE_URL", database.url());
+    cli.check(
+        &["validate"],
+        78,
+        &[
+            "error[PH0202]",
+            "event store database",
+            "read model database",
+            "migrate up",
+        ],
+    );
+    let schemas = "select count(*) from pg_namespace where nspname in ('event_store', 'projector')";
+    assert_eq!(
+        database.psql(schemas).expect("an answer"),
+        "0",
+        "validate changes nothing"
+    );
+
+    let migrating = Cli::new("[host]\nauto_migrate = true\n").with("DATABASE_URL", database.url());
+    migrating.check(&["validate"], 0, &["no plugin in the folder"]);
+
+    cli.check(&["migrate", "up"], 0, &[]);
+    let answer = cli.check(&["validate"], 0, &["no plugin in the folder"]);
+    assert!(
+        answer.stdout.ends_with("valid, with 1 warning\n"),
+        "{answer:?}"
+    );
+
+    // Numbers that are handed out ahead cannot be read without losing events.
+    database
+        .psql("alter table event_store.events alter column position set cache 20")
+        .expect("it is altered");
+    cli.check(&["validate"], 78, &["error[PH0302]", "CACHE 1"]);
+}
+
+#[test]
+fn validate_names_every_plugin_file_that_would_be_refused() {
+    let cli = Cli::new("[[projection]]\nname = \"order\"\n").with("DATABASE_URL", "postgres://h/d");
+    fs::remove_dir(cli.path("plugins")).expect("it is empty");
+    cli.check(
+        &["validate", "--offline"],
+        78,
+        &["error[PH0516]", "plugins"],
+    );
+    fs::create_dir(cli.path("plugins")).expect("a folder");
+    fs::write(cli.path("plugins/a.wasm"), "").expect("a file");
+    fs::write(cli.path("plugins/b.wasm"), "text").expect("a file");
+    cli.check(
+        &["validate", "--offline"],
+        78,
+        &[
+            "a.wasm",
+            "b.wasm",
+            "error[PH0502]",
+            "error[PH0514]",
+            "`order` is configured",
+        ],
+    );
+    let made: Vec<_> = fs::read_dir(cli.folder.path()).expect("a folder").collect();
+    assert_eq!(made.len(), 2, "validate changes nothing: {made:?}");
 }
 
 #[test]
@@ -340,7 +398,8 @@ fn config_show_prints_values_with_sources_and_masks_secrets() {
 
 #[test]
 fn config_init_writes_a_valid_file_and_never_overwrites_one() {
-    let cli = Cli::empty();
+    let cli = Cli::new("");
+    fs::remove_file(cli.path("projections.toml")).expect("it is there");
     cli.check(
         &["config", "init", "projections.toml"],
         0,
@@ -383,18 +442,7 @@ fn config_schema_can_be_compared_with_a_file() {
 fn the_development_configuration_is_valid() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/dev.toml");
     let file = file.display().to_string();
-    let cli = Cli::empty().with("DATABASE_URL", "postgres://h/d");
-    cli.check(
-        &[
-            "--config",
-            &file,
-            "validate",
-            "--offline",
-            "--deny-warnings",
-        ],
-        0,
-        &[],
-    );
+    Cli::empty().check(&["--config", &file, "config", "show"], 0, &["\"DEV\""]);
 }
 
 #[test]

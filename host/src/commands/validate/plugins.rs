@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
             let file = refused.file.display().to_string();
             // The file stands in the place already.
             let message = refused.message.trim_start_matches(&format!("{file}: "));
-            Finding::error(Exit::Config, format!("plugin {file}"), message).code(refused.code)
+            Finding::error(Exit::Config, file.as_str(), message).code(refused.code)
         })
         .collect();
     if findings.is_empty() && loaded.plugins.is_empty() {
