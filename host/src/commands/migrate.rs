@@ -69,13 +69,12 @@ pub async fn run(
 
 async fn up(places: &[Place], json: bool, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
     for place in places {
-        let status = read(place).await?;
-        refuse_foreign(place, &status)?;
+        migrate::look(&place.database, &place.target).await?;
     }
     let mut all = Vec::new();
     for place in places {
         let target = &place.target;
-        let done = migrate::up(&place.database, target).await?;
+        let done = migrate::up_target(&place.database, target).await?;
         let title = title(target);
         if json {
             all.push(json!({

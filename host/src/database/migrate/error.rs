@@ -120,6 +120,12 @@ impl Error {
         }
     }
 
+    /// Whether the database could not be used at all.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+
     /// Whether trying again may help.
     #[must_use]
     pub fn class(&self) -> Class {
