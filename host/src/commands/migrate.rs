@@ -74,7 +74,7 @@ async fn up(places: &[Place], json: bool, out: &mut (dyn Write + Send)) -> Resul
     let mut all = Vec::new();
     for place in places {
         let target = &place.target;
-        let done = migrate::up_target(&place.database, target).await?;
+        let done = migrate::up(&place.database, target).await?;
         let title = title(target);
         if json {
             all.push(json!({

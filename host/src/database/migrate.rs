@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 
-use super::identifier::Identifier;
 use super::session::{Database, Purpose, bounded};
 
 pub use error::Error;
@@ -44,15 +43,6 @@ pub struct Applied {
     pub applied_at: String,
 }
 
-/// Where the two parts live.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schemas {
-    /// `[event_store] schema`.
-    pub event_store: Identifier,
-    /// `[read_model] control_schema`.
-    pub control: Identifier,
-}
-
 /// What was applied, compared with what this version of the host knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
@@ -64,61 +54,6 @@ pub struct Status {
     pub newer: Vec<Applied>,
     /// Applied with another text than the one known here.
     pub changed: Vec<Applied>,
-}
-
-impl Schemas {
-    /// The event store's tables.
-    #[must_use]
-    pub fn event_store(&self) -> Target {
-        Target::event_store(self.event_store.clone())
-    }
-
-    /// The control tables.
-    #[must_use]
-    pub fn control(&self) -> Target {
-        Target::read_model(self.control.clone())
-    }
-}
-
-/// Says whether the host may work with both databases as they stand; changes nothing.
-///
-/// # Errors
-/// As for [`check_target`].
-pub async fn check(
-    event_store: &mut PgConnection,
-    read_model: &mut PgConnection,
-    schemas: &Schemas,
-) -> Result<(), Error> {
-    check_target(event_store, &schemas.event_store()).await?;
-    check_target(read_model, &schemas.control()).await
-}
-
-/// Applies what is missing in both databases, after a look at both; returns it in order.
-///
-/// # Errors
-/// As for [`up_target`].
-pub async fn up(
-    event_store: &Database,
-    read_model: &Database,
-    schemas: &Schemas,
-) -> Result<Vec<(Part, Migration)>, Error> {
-    let places = [
-        (event_store, schemas.event_store()),
-        (read_model, schemas.control()),
-    ];
-    for (database, target) in &places {
-        look(database, target).await?;
-    }
-    let mut done = Vec::new();
-    for (database, target) in &places {
-        let applied = up_target(database, target).await?;
-        done.extend(
-            applied
-                .into_iter()
-                .map(|migration| (target.part, migration)),
-        );
-    }
-    Ok(done)
 }
 
 /// Looks at one target before anything is changed.
@@ -154,7 +89,7 @@ pub async fn status(connection: &mut PgConnection, target: &Target) -> Result<St
 /// # Errors
 /// [`Error::Unmigrated`], [`Error::Newer`], [`Error::Changed`], [`Error::ReadOnly`], or that the database
 /// cannot be asked.
-pub async fn check_target(connection: &mut PgConnection, target: &Target) -> Result<(), Error> {
+pub async fn check(connection: &mut PgConnection, target: &Target) -> Result<(), Error> {
     let status = status(connection, target).await?;
     refuse_foreign(target, &status)?;
     if let Some(first) = status.pending.first() {
@@ -173,7 +108,7 @@ pub async fn check_target(connection: &mut PgConnection, target: &Target) -> Res
 /// # Errors
 /// When the database is unavailable, read-only, migrated by a newer version or changed, when another
 /// process migrates for longer than [`LOCK_WAIT_MAX`], or when a statement fails.
-pub async fn up_target(database: &Database, target: &Target) -> Result<Vec<Migration>, Error> {
+pub async fn up(database: &Database, target: &Target) -> Result<Vec<Migration>, Error> {
     let mut connection = database
         .connect(&Purpose::Admin)
         .await
