@@ -87,7 +87,7 @@ pub enum Error {
         /// Where.
         schema: Identifier,
         /// What the server said.
-        source: DatabaseError,
+        source: Box<DatabaseError>,
     },
 }
 
@@ -154,6 +154,6 @@ pub(super) fn told(target: &super::Target, error: DatabaseError) -> Error {
     Error::Statement {
         part: target.part,
         schema: target.schema.clone(),
-        source: error,
+        source: Box::new(error),
     }
 }
