@@ -75,9 +75,10 @@ pub async fn wait(
             Ok(rows) => match judge(&rows, names, target.unwrap_or_default()) {
                 Judged::Done => return Ok(()),
                 Judged::Never(failure) => return Err(failure),
-                Judged::NotYet(missing) => {
-                    (Failure::new(Exit::Failed, format!("time-out: {missing}")), LOOK_INTERVAL)
-                }
+                Judged::NotYet(missing) => (
+                    Failure::new(Exit::Failed, format!("time-out: {missing}")),
+                    LOOK_INTERVAL,
+                ),
             },
             Err(error) => (unavailable(&error), RETRY_INTERVAL),
         };

@@ -259,7 +259,22 @@ impl Checkpoints {
     /// # Errors
     /// When the database does not take the statement.
     pub async fn hold_term(&self, connection: &mut PgConnection) -> Result<bool, Error> {
-        let row = sqlx::query(self.sql(include_str!("sql/claimed.sql")))
+        self.term_row(connection, include_str!("sql/claimed.sql"))
+            .await
+    }
+
+    /// As [`Checkpoints::hold_term`], one transaction at a time: for those that create schemas, which would
+    /// otherwise meet each other.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn hold_term_alone(&self, connection: &mut PgConnection) -> Result<bool, Error> {
+        self.term_row(connection, include_str!("sql/claimed_alone.sql"))
+            .await
+    }
+
+    async fn term_row(&self, connection: &mut PgConnection, template: &str) -> Result<bool, Error> {
+        let row = sqlx::query(self.sql(template))
             .bind(&self.fence.group)
             .bind(self.fence.term)
             .bind(self.fence.term_id)

@@ -157,7 +157,7 @@ pub async fn ensure(
     start: Position,
 ) -> Result<Generation, Error> {
     let mut transaction = connection.begin().await?;
-    if !checkpoints.hold_term(&mut transaction).await? {
+    if !checkpoints.hold_term_alone(&mut transaction).await? {
         return Err(Error::Fenced);
     }
     if let Some(generation) = live(&mut transaction, checkpoints.control(), &manifest.name).await? {
