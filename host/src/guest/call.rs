@@ -76,7 +76,9 @@ impl Guest {
     /// When the call fails; [`Category::Fatal`] when the plugin refuses its configuration.
     pub fn describe(&self, config_json: &str, limits: &Limits) -> Result<Description, CallError> {
         let mut store = self.store(Box::new(NoLookups), 0, limits)?;
-        let described = self.start(&mut store, config_json).map(|(described, _)| described);
+        let described = self
+            .start(&mut store, config_json)
+            .map(|(described, _)| described);
         let result = finish(described, &mut store, limits);
         store.data_mut().finish_log();
         result?.map_err(|text| refused(&text, limits))

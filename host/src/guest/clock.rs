@@ -37,8 +37,13 @@ impl CallClock {
 
     /// Ticks until the guest's time is over; none when it is.
     pub(super) fn ticks_left(&self) -> Option<u64> {
-        let ran = processor_time().saturating_sub(self.started).saturating_sub(self.in_host);
-        let left = self.timeout.checked_sub(ran).filter(|left| !left.is_zero())?;
+        let ran = processor_time()
+            .saturating_sub(self.started)
+            .saturating_sub(self.in_host);
+        let left = self
+            .timeout
+            .checked_sub(ran)
+            .filter(|left| !left.is_zero())?;
         let ticks = left.as_nanos().div_ceil(TICK.as_nanos());
         // One more, since the tick that runs now is a partial one.
         Some(

@@ -281,9 +281,16 @@ mod tests {
         ]))
         .expect_err("three are unknown");
         let text = error.to_string();
-        for name in ["wasi:sockets/tcp@0.3.0", "acme:secrets/read", "projector:projection/writer@0.1.0"] {
+        for name in [
+            "wasi:sockets/tcp@0.3.0",
+            "acme:secrets/read",
+            "projector:projection/writer@0.1.0",
+        ] {
             assert!(text.contains(name), "{text}");
         }
-        assert!(!text.contains("/log@") && !text.contains("wall-clock"), "{text}");
+        assert!(
+            !text.contains("/log@") && !text.contains("wall-clock"),
+            "{text}"
+        );
     }
 }

@@ -44,7 +44,10 @@ fn cause(error: &wasmtime::Error, stage: Stage, limits: &Limits) -> (Category, S
         return (Category::Trap, unavailable.to_string());
     }
     if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
-        return (Category::Trap, format!("it ended itself with exit code {}", exit.0));
+        return (
+            Category::Trap,
+            format!("it ended itself with exit code {}", exit.0),
+        );
     }
     let text = error.root_cause().to_string();
     if text.starts_with("resource limit exceeded") {

@@ -71,7 +71,9 @@ pub(super) struct Wasi {
 impl Wasi {
     /// A closed world whose clock stands at this time, in microseconds since 1970.
     pub(super) fn closed(recorded_at: i64, handles_max: usize) -> Self {
-        let now = Standing(Duration::from_micros(u64::try_from(recorded_at).unwrap_or(0)));
+        let now = Standing(Duration::from_micros(
+            u64::try_from(recorded_at).unwrap_or(0),
+        ));
         let printed = Printed::default();
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles_max);
@@ -168,7 +170,9 @@ pub(super) fn trap(
         match item.ty {
             ComponentItem::ComponentFunc(_) => {
                 let function = format!("{name}#{inner}");
-                instance.func_new(inner, move |_, _, _, _| bail!(Unavailable(function.clone())))?;
+                instance.func_new(inner, move |_, _, _, _| {
+                    bail!(Unavailable(function.clone()))
+                })?;
             }
             ComponentItem::Resource(_) => {
                 instance.resource(inner, resource(inner), |_, _| Ok(()))?;
@@ -204,12 +208,15 @@ fn timers(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
     let mut clock = linker.instance(MONOTONIC_CLOCK)?;
     for name in ["subscribe-duration", "subscribe-instant"] {
-        clock.func_wrap(name, |mut store: StoreContextMut<'_, State>, (_,): (u64,)| {
-            let table = store.data_mut().ctx().table;
-            let over: Resource<Over> = table.push(Over)?;
-            let pollable: Resource<DynPollable> = subscribe(table, over)?;
-            Ok((pollable,))
-        })?;
+        clock.func_wrap(
+            name,
+            |mut store: StoreContextMut<'_, State>, (_,): (u64,)| {
+                let table = store.data_mut().ctx().table;
+                let over: Resource<Over> = table.push(Over)?;
+                let pollable: Resource<DynPollable> = subscribe(table, over)?;
+                Ok((pollable,))
+            },
+        )?;
     }
     linker.allow_shadowing(false);
     Ok(())

@@ -230,9 +230,9 @@ impl Loader {
     fn missing(&self, plugins: &[Plugin], failed: &[(PathBuf, Error)]) -> Vec<(PathBuf, Error)> {
         let found = |wanted: &str| {
             plugins.iter().any(|plugin| plugin.manifest.name == wanted)
-                || failed.iter().any(
-                    |(_, error)| matches!(error, Error::Pin { name, .. } if name == wanted),
-                )
+                || failed
+                    .iter()
+                    .any(|(_, error)| matches!(error, Error::Pin { name, .. } if name == wanted))
         };
         self.options
             .projections

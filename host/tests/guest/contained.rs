@@ -15,7 +15,14 @@ fn guests_go_on_while_others_loop_trap_and_overflow() {
         ..Limits::default()
     };
     std::thread::scope(|scope| {
-        for name in ["loop-in-project", "recursion", "grow-memory", "trap-in-project", "base", "base"] {
+        for name in [
+            "loop-in-project",
+            "recursion",
+            "grow-memory",
+            "trap-in-project",
+            "base",
+            "base",
+        ] {
             let (guest, limits) = (guest(name), limits.clone());
             scope.spawn(move || {
                 let thread = GuestThread::spawn(name, engine()).expect("a thread");

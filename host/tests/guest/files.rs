@@ -49,7 +49,10 @@ fn boundaries(bytes: &[u8]) -> Vec<usize> {
             }
             _ => {}
         }
-        if matches!(payload, Payload::ModuleSection { .. } | Payload::ComponentSection { .. }) {
+        if matches!(
+            payload,
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. }
+        ) {
             depth += 1;
         }
     }
@@ -62,13 +65,18 @@ fn boundaries(bytes: &[u8]) -> Vec<usize> {
 #[test]
 fn a_file_cut_anywhere_is_refused_or_still_whole() {
     let core = module("base");
-    let component = file::component(engine(), &core).expect("a projection").bytes;
+    let component = file::component(engine(), &core)
+        .expect("a projection")
+        .bytes;
     for whole in [core, component] {
         let manifest = load(whole.clone()).expect("whole").manifest;
         let cuts = boundaries(&whole);
         assert!(cuts.len() > 8, "{cuts:?}");
         let mut refusals = 0;
-        for cut in cuts.iter().flat_map(|end| [end.saturating_sub(1), *end, end + 1]) {
+        for cut in cuts
+            .iter()
+            .flat_map(|end| [end.saturating_sub(1), *end, end + 1])
+        {
             match load(whole[..cut.min(whole.len())].to_vec()) {
                 // What is missing is only a section that says who built it.
                 Ok(plugin) => assert_eq!(plugin.manifest, manifest),
@@ -84,7 +92,9 @@ fn a_file_cut_anywhere_is_refused_or_still_whole() {
 
 #[test]
 fn flipped_bytes_never_end_the_host() {
-    let whole = file::component(engine(), &module("base")).expect("a projection").bytes;
+    let whole = file::component(engine(), &module("base"))
+        .expect("a projection")
+        .bytes;
     on_thread(move || {
         let loader = loader();
         for at in (0..whole.len()).step_by(7) {
@@ -107,7 +117,14 @@ fn a_component_of_another_world_is_told_what_it_exports() {
             (export "wasi:cli/run@0.2.0" (instance $cli)))"#,
     )
     .expect("valid text");
-    refused(other, 506, &["it exports `wasi:cli/run@0.2.0`", "projector:projection/manifest"]);
+    refused(
+        other,
+        506,
+        &[
+            "it exports `wasi:cli/run@0.2.0`",
+            "projector:projection/manifest",
+        ],
+    );
 }
 
 #[test]
@@ -118,7 +135,11 @@ fn half_a_world_and_wrong_types_are_named() {
             (export "projector:projection/manifest@0.1.0" (instance $i)))"#,
     )
     .expect("valid text");
-    refused(manifest_only, 506, &["but not `projector:projection/projector`"]);
+    refused(
+        manifest_only,
+        506,
+        &["but not `projector:projection/projector`"],
+    );
     let wrong_types = wat::parse_str(
         r#"(component
             (instance $i)
@@ -126,7 +147,11 @@ fn half_a_world_and_wrong_types_are_named() {
             (export "projector:projection/projector@0.1.0" (instance $i)))"#,
     )
     .expect("valid text");
-    refused(wrong_types, 506, &["other types than the contract", "describe"]);
+    refused(
+        wrong_types,
+        506,
+        &["other types than the contract", "describe"],
+    );
 }
 
 #[test]
@@ -143,9 +168,15 @@ fn another_version_of_the_contract_is_named_with_its_number() {
 
 #[test]
 fn a_later_patch_of_the_contract_is_the_same_contract() {
-    let wit = std::fs::read_to_string(repository("plugins/wit/projection.wit")).expect("the contract");
-    assert!(wit.contains("package projector:projection@0.1.0;"), "the version in this test is stale");
-    let component = file::component(engine(), &module("base")).expect("a projection").bytes;
+    let wit =
+        std::fs::read_to_string(repository("plugins/wit/projection.wit")).expect("the contract");
+    assert!(
+        wit.contains("package projector:projection@0.1.0;"),
+        "the version in this test is stale"
+    );
+    let component = file::component(engine(), &module("base"))
+        .expect("a projection")
+        .bytes;
     let needle = b"@0.1.0";
     let mut patched = component;
     for at in 0..patched.len() - needle.len() {
@@ -168,13 +199,21 @@ fn every_unknown_import_is_listed_in_one_message() {
             (export "projector:projection/projector@0.1.0" (instance $i)))"#,
     )
     .expect("valid text");
-    refused(greedy, 508, &["acme:secrets/vault@1.0.0", "acme:net/socket@1.0.0"]);
+    refused(
+        greedy,
+        508,
+        &["acme:secrets/vault@1.0.0", "acme:net/socket@1.0.0"],
+    );
 }
 
 #[test]
 fn core_modules_for_other_targets_are_told_how_to_build() {
     let plain = wat::parse_str("(module (memory (export \"memory\") 1))").expect("valid text");
-    refused(plain, 505, &["core module without the section", "wit-bindgen"]);
+    refused(
+        plain,
+        505,
+        &["core module without the section", "wit-bindgen"],
+    );
     let preview1 = from_text(
         r#"(module
             (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
@@ -200,12 +239,28 @@ fn switched_off_features_are_refused_before_compiling() {
 
 #[test]
 fn a_plugin_that_cannot_describe_itself_is_refused_with_the_reason() {
-    refused(module("trap-in-describe"), 510, &["cannot be asked what it is", "unreachable"]);
-    refused(module("refuses-config"), 510, &["refuses its configuration"]);
-    let text = std::fs::read_to_string(repository("plugins/fixtures/base.wat")).expect("the fixture");
     refused(
-        from_text(&text.replace("hostile\\001.0", "HOSTILE\\001.0").replace("\\00text", "\\00txet")),
+        module("trap-in-describe"),
+        510,
+        &["cannot be asked what it is", "unreachable"],
+    );
+    refused(
+        module("refuses-config"),
+        510,
+        &["refuses its configuration"],
+    );
+    let text =
+        std::fs::read_to_string(repository("plugins/fixtures/base.wat")).expect("the fixture");
+    refused(
+        from_text(
+            &text
+                .replace("hostile\\001.0", "HOSTILE\\001.0")
+                .replace("\\00text", "\\00txet"),
+        ),
         511,
-        &["name: \"HOSTILE\"", "events.id: has the unknown type `txet`"],
+        &[
+            "name: \"HOSTILE\"",
+            "events.id: has the unknown type `txet`",
+        ],
     );
 }

@@ -64,7 +64,11 @@ pub fn module(name: &str) -> Vec<u8> {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     let base = read("base");
-    let text = if name == "base" { base } else { replace(base, &read(name)) };
+    let text = if name == "base" {
+        base
+    } else {
+        replace(base, &read(name))
+    };
     from_text(&text)
 }
 
@@ -103,7 +107,9 @@ pub fn from_text(text: &str) -> Vec<u8> {
 /// Puts the blocks of one text in the place of the blocks of the same name in another.
 fn replace(mut base: String, with: &str) -> String {
     let mut replaced = 0;
-    for name in ["imports", "memory", "describe", "project", "realloc", "more"] {
+    for name in [
+        "imports", "memory", "describe", "project", "realloc", "more",
+    ] {
         let (open, close) = (format!(";; <{name}>\n"), format!(";; </{name}>"));
         let block = |text: &str| {
             let start = text.find(&open)? + open.len();
@@ -122,8 +128,9 @@ fn replace(mut base: String, with: &str) -> String {
 /// Compiles a guest.
 pub fn compile(bytes: &[u8]) -> Guest {
     let component = file::component(engine(), bytes).expect("a projection");
-    let compiled = wasmtime::component::Component::from_binary(engine().wasmtime(), &component.bytes)
-        .expect("compiles");
+    let compiled =
+        wasmtime::component::Component::from_binary(engine().wasmtime(), &component.bytes)
+            .expect("compiles");
     Guest::load(engine(), &compiled).expect("links")
 }
 

@@ -9,7 +9,13 @@ const TRAPS: usize = 10_000;
 #[test]
 fn ten_thousand_traps_leave_nothing_behind() {
     let grown = on_thread(|| {
-        let guests = ["trap-in-project", "trap-in-start", "bad-variant", "fails-rejected"].map(guest);
+        let guests = [
+            "trap-in-project",
+            "trap-in-start",
+            "bad-variant",
+            "fails-rejected",
+        ]
+        .map(guest);
         let batch = events(10);
         let limits = Limits::default();
         let run = |count: usize| {
@@ -18,7 +24,10 @@ fn ten_thousand_traps_leave_nothing_behind() {
                     .project("{}", &batch, Box::new(NoLookups), &limits)
                     .expect_err("each of them fails");
                 assert!(
-                    matches!(error.category, Category::Trap | Category::Output | Category::Rejected),
+                    matches!(
+                        error.category,
+                        Category::Trap | Category::Output | Category::Rejected
+                    ),
                     "{error}"
                 );
             }
@@ -32,11 +41,15 @@ fn ten_thousand_traps_leave_nothing_behind() {
     // Other tests of this binary run meanwhile, so there is some play; a leak of one page a call would be 40 MB,
     // of one memory reservation a call thousands of mappings.
     assert!(
-        after.anonymous_bytes < before.anonymous_bytes + (24 << 20) || cfg!(not(target_os = "linux")),
+        after.anonymous_bytes < before.anonymous_bytes + (24 << 20)
+            || cfg!(not(target_os = "linux")),
         "{before:?} {after:?}"
     );
     assert!(after.handles < before.handles + 200, "{before:?} {after:?}");
-    assert!(after.mappings < before.mappings + 2_000, "{before:?} {after:?}");
+    assert!(
+        after.mappings < before.mappings + 2_000,
+        "{before:?} {after:?}"
+    );
 }
 
 #[derive(Debug)]
@@ -51,7 +64,8 @@ impl Usage {
         Self {
             anonymous_bytes: status("RssAnon:"),
             handles: std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count),
-            mappings: std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().count()),
+            mappings: std::fs::read_to_string("/proc/self/maps")
+                .map_or(0, |maps| maps.lines().count()),
         }
     }
 }

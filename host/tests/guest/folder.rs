@@ -51,17 +51,28 @@ impl Folder {
     /// Names of what runs, and code and file of what does not.
     fn check(&self, runs: &[&str], refused: &[(u16, &str)]) -> Loaded {
         let loaded = self.load();
-        let found: Vec<&str> = loaded.plugins.iter().map(|p| p.manifest.name.as_str()).collect();
+        let found: Vec<&str> = loaded
+            .plugins
+            .iter()
+            .map(|p| p.manifest.name.as_str())
+            .collect();
         assert_eq!(found, runs, "{:?}", loaded.refused);
-        let found: Vec<(u16, PathBuf)> =
-            loaded.refused.iter().map(|r| (r.code.0, r.file.clone())).collect();
+        let found: Vec<(u16, PathBuf)> = loaded
+            .refused
+            .iter()
+            .map(|r| (r.code.0, r.file.clone()))
+            .collect();
         let expected: Vec<(u16, PathBuf)> = refused
             .iter()
             .map(|(code, file)| (*code, self.dir.path().join(file)))
             .collect();
         assert_eq!(found, expected, "{:?}", loaded.refused);
         for refused in &loaded.refused {
-            assert!(refused.message.starts_with(&refused.file.display().to_string()));
+            assert!(
+                refused
+                    .message
+                    .starts_with(&refused.file.display().to_string())
+            );
         }
         loaded
     }
@@ -70,8 +81,11 @@ impl Folder {
 /// The well-behaved guest under another name (7 letters) and with another table (6 letters).
 fn named(name: &str, table: &str) -> Vec<u8> {
     assert_eq!((name.len(), table.len()), (7, 6));
-    let text = std::fs::read_to_string(repository("plugins/fixtures/base.wat")).expect("the fixture");
-    let changed = text.replace("\"hostile\\", &format!("\"{name}\\")).replace("\\00events\\", &format!("\\00{table}\\"));
+    let text =
+        std::fs::read_to_string(repository("plugins/fixtures/base.wat")).expect("the fixture");
+    let changed = text
+        .replace("\"hostile\\", &format!("\"{name}\\"))
+        .replace("\\00events\\", &format!("\\00{table}\\"));
     from_text(&changed)
 }
 
@@ -89,7 +103,12 @@ fn a_bad_file_never_stops_a_good_one() {
     std::fs::create_dir(folder.dir.path().join("folder.wasm")).expect("a folder");
     let loaded = folder.check(
         &["hostile"],
-        &[(502, "a-empty.wasm"), (502, "b-text.wasm"), (510, "d-trap.wasm"), (510, "e-loop.wasm")],
+        &[
+            (502, "a-empty.wasm"),
+            (502, "b-text.wasm"),
+            (510, "d-trap.wasm"),
+            (510, "e-loop.wasm"),
+        ],
     );
     let plugin = &loaded.plugins[0];
     assert_eq!(plugin.sha256, file::sha256(&module("base")));
@@ -108,9 +127,18 @@ fn two_files_with_one_name_or_one_table_are_both_refused_and_name_each_other() {
     ]);
     let loaded = folder.check(
         &["fifth-x"],
-        &[(512, "a.wasm"), (512, "b.wasm"), (512, "c.wasm"), (512, "d.wasm")],
+        &[
+            (512, "a.wasm"),
+            (512, "b.wasm"),
+            (512, "c.wasm"),
+            (512, "d.wasm"),
+        ],
     );
-    assert!(loaded.refused[0].message.contains("the projection name `first-x` is also claimed by"));
+    assert!(
+        loaded.refused[0]
+            .message
+            .contains("the projection name `first-x` is also claimed by")
+    );
     assert!(loaded.refused[0].message.contains("b.wasm"));
     assert!(loaded.refused[3].message.contains("the table `tablec`"));
     assert!(loaded.refused[3].message.contains("c.wasm"));
@@ -145,19 +173,28 @@ fn a_configured_projection_is_found_by_file_or_by_its_own_name() {
         d.config_json = r#"{"a":1}"#.into();
         d.limits = Some(limits.clone());
     };
-    for (name, component) in [("hostile.wasm", None), ("other.wasm", Some("other.wasm")), ("other.wasm", None)] {
+    for (name, component) in [
+        ("hostile.wasm", None),
+        ("other.wasm", Some("other.wasm")),
+        ("other.wasm", None),
+    ] {
         let folder = Folder::new(&[(name, module("base"))]).declare("hostile", |d| {
             with_config(d);
             d.component = component.map(PathBuf::from);
         });
         let loaded = folder.check(&["hostile"], &[]);
-        assert_eq!(loaded.plugins[0].config_json, r#"{"a":1}"#, "{name} {component:?}");
+        assert_eq!(
+            loaded.plugins[0].config_json, r#"{"a":1}"#,
+            "{name} {component:?}"
+        );
         assert_eq!(loaded.plugins[0].limits, limits);
     }
     Folder::new(&[("order.wasm", module("base"))])
         .declare("order", |_| {})
         .check(&[], &[(515, "order.wasm")]);
-    Folder::new(&[]).declare("order", |_| {}).check(&[], &[(514, "order.wasm")]);
+    Folder::new(&[])
+        .declare("order", |_| {})
+        .check(&[], &[(514, "order.wasm")]);
     Folder::new(&[("good.wasm", module("base"))])
         .declare("order", |d| d.component = Some("gone.wasm".into()))
         .check(&["hostile"], &[(514, "gone.wasm")]);
@@ -178,7 +215,11 @@ fn a_folder_that_is_not_there_is_one_refusal() {
     folder.options.dir = folder.dir.path().join("gone");
     let loaded = folder.load();
     assert_eq!(loaded.refused.len(), 1);
-    assert!(loaded.refused[0].message.contains("set `[plugins] dir`"), "{:?}", loaded.refused);
+    assert!(
+        loaded.refused[0].message.contains("set `[plugins] dir`"),
+        "{:?}",
+        loaded.refused
+    );
 }
 
 #[test]
@@ -187,7 +228,11 @@ fn compiled_code_is_kept_and_used_again() {
     let mut folder = Folder::new(&[("hostile.wasm", module("base"))]);
     folder.options.cache_dir = Some(cache.path().join("compiled"));
     folder.check(&["hostile"], &[]);
-    let entries = || std::fs::read_dir(cache.path().join("compiled")).expect("made").count();
+    let entries = || {
+        std::fs::read_dir(cache.path().join("compiled"))
+            .expect("made")
+            .count()
+    };
     assert_eq!(entries(), 1);
     folder.check(&["hostile"], &[]);
     assert_eq!(entries(), 1);

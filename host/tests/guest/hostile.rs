@@ -43,8 +43,16 @@ fn a_well_behaved_guest_gets_through() {
 
 #[test]
 fn an_endless_loop_ends_by_fuel_in_every_stage() {
-    check("loop-in-project", Category::Fuel, "while projecting: it used up its budget");
-    check("loop-in-describe", Category::Fuel, "while describing itself");
+    check(
+        "loop-in-project",
+        Category::Fuel,
+        "while projecting: it used up its budget",
+    );
+    check(
+        "loop-in-describe",
+        Category::Fuel,
+        "while describing itself",
+    );
     check("loop-in-start", Category::Fuel, "while starting");
     check("loop-in-realloc", Category::Fuel, "while describing itself");
     assert_eq!(Category::Fuel.class(), Class::Poison);
@@ -58,11 +66,20 @@ fn an_endless_loop_ends_by_the_clock_in_every_stage_when_fuel_is_plenty() {
         call_timeout: Duration::from_millis(50),
         ..Limits::default()
     };
-    for name in ["loop-in-project", "loop-in-describe", "loop-in-start", "loop-in-realloc"] {
+    for name in [
+        "loop-in-project",
+        "loop-in-describe",
+        "loop-in-start",
+        "loop-in-realloc",
+    ] {
         let began = std::time::Instant::now();
         let error = fails(name, &limits);
         assert_eq!(error.category, Category::Timeout, "{name}: {error}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{name}: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{name}: {:?}",
+            began.elapsed()
+        );
         assert_eq!(error.class(), Class::Transient);
         assert!(error.is_counted());
     }
@@ -78,19 +95,39 @@ fn fuel_ends_a_loop_at_the_same_place_every_time_and_before_the_clock() {
 
 #[test]
 fn a_trap_is_named_in_every_stage() {
-    check("trap-in-project", Category::Trap, "while projecting: it reached an `unreachable`");
-    check("trap-in-describe", Category::Trap, "while describing itself");
+    check(
+        "trap-in-project",
+        Category::Trap,
+        "while projecting: it reached an `unreachable`",
+    );
+    check(
+        "trap-in-describe",
+        Category::Trap,
+        "while describing itself",
+    );
     check("trap-in-start", Category::Trap, "while starting");
     check("trap-in-realloc", Category::Trap, "while describing itself");
     check("divide-by-zero", Category::Trap, "integer divide by zero");
-    check("out-of-bounds", Category::Trap, "out of bounds memory access");
+    check(
+        "out-of-bounds",
+        Category::Trap,
+        "out of bounds memory access",
+    );
     check("recursion", Category::Stack, "call stack");
 }
 
 #[test]
 fn memory_is_bounded_as_a_sum_and_the_text_says_how_much_was_asked_for() {
-    check("grow-memory", Category::Memory, "memory_max allows 67108864");
-    check("many-memories", Category::Memory, "asked for 78708736 bytes");
+    check(
+        "grow-memory",
+        Category::Memory,
+        "memory_max allows 67108864",
+    );
+    check(
+        "many-memories",
+        Category::Memory,
+        "asked for 78708736 bytes",
+    );
     check("large-table", Category::Memory, "300002 table elements");
     let roomy = Limits {
         memory_max: 128 << 20,
@@ -108,7 +145,11 @@ fn what_comes_back_is_bounded_and_checked() {
     check("bad-variant", Category::Output, "malformed");
     check("bad-pointer", Category::Output, "malformed");
     check("bad-realloc", Category::Output, "malformed");
-    check("wrong-event", Category::Output, "write 0 of the plugin names event 7 of a batch that has 3");
+    check(
+        "wrong-event",
+        Category::Output,
+        "write 0 of the plugin names event 7 of a batch that has 3",
+    );
 }
 
 #[test]
@@ -125,14 +166,20 @@ fn ten_million_writes_are_refused_before_they_take_memory() {
     let before = crate::flat::resident_peak_bytes();
     let error = many(10_000_000, &limits).expect_err("too much");
     assert_eq!(error.category, Category::Output, "{error}");
-    assert!(error.message.contains("output_bytes_max (67108864)"), "{error}");
+    assert!(
+        error.message.contains("output_bytes_max (67108864)"),
+        "{error}"
+    );
     // The guest's own 320 MB, read by nobody, are the kernel's zero page; the host's copy would be 1.3 GB.
     let grown = crate::flat::resident_peak_bytes() - before;
     assert!(grown < 400 << 20, "{grown}");
 
     let error = many(100_001, &limits).expect_err("one too many");
     assert!(error.message.contains("100001 writes"), "{error}");
-    assert_eq!(many(100_000, &limits).expect("just fits").writes.len(), 100_000);
+    assert_eq!(
+        many(100_000, &limits).expect("just fits").writes.len(),
+        100_000
+    );
 }
 
 #[test]
@@ -144,13 +191,19 @@ fn what_the_guest_says_itself_is_passed_on() {
     ] {
         let error = fails(name, &limits());
         assert_eq!((error.category, error.class()), (category, class));
-        assert_eq!((error.event, error.message.as_str()), (Some(2), "events (id)"));
+        assert_eq!(
+            (error.event, error.message.as_str()),
+            (Some(2), "events (id)")
+        );
     }
     let error = project(&guest("fails-rejected"), events(2), &limits()).expect_err("fails");
     assert_eq!(error.event, None, "event 2 of a batch of two");
     let error = fails("refuses-config", &limits());
     assert_eq!(error.category, Category::Fatal);
-    assert!(error.message.contains("refuses its configuration"), "{error}");
+    assert!(
+        error.message.contains("refuses its configuration"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -178,9 +231,12 @@ fn a_database_that_cannot_answer_is_nobodys_fault() {
             Err(LookupFailure::Transient("the connection is gone".into()))
         }
     }
-    let error =
-        project_with(&guest("lookup-once"), events(1), Box::new(Down), &limits()).expect_err("ends");
-    assert_eq!((error.category, error.class()), (Category::Lookup, Class::Transient));
+    let error = project_with(&guest("lookup-once"), events(1), Box::new(Down), &limits())
+        .expect_err("ends");
+    assert_eq!(
+        (error.category, error.class()),
+        (Category::Lookup, Class::Transient)
+    );
     assert!(!error.is_counted());
     assert!(error.message.contains("the connection is gone"), "{error}");
 }
@@ -234,5 +290,8 @@ fn describe_has_the_same_bounds() {
     }
     let guest = guest("base");
     let described = on_thread(move || guest.describe("{}", &limits())).expect("describes itself");
-    assert_eq!((described.name.as_str(), described.tables.len()), ("hostile", 1));
+    assert_eq!(
+        (described.name.as_str(), described.tables.len()),
+        ("hostile", 1)
+    );
 }

@@ -14,7 +14,8 @@ fn a_guest_of_the_json_world_means_the_same() {
 
 #[test]
 fn a_malformed_text_says_where() {
-    let error = project(&guest("json-malformed"), events(2), &Limits::default()).expect_err("malformed");
+    let error =
+        project(&guest("json-malformed"), events(2), &Limits::default()).expect_err("malformed");
     assert_eq!(error.category, Category::Output);
     assert!(error.message.contains("no valid list of writes"), "{error}");
     assert!(error.message.contains("line 1 column"), "{error}");

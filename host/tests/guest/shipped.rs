@@ -48,8 +48,17 @@ fn orders(count: i64) -> Vec<Event> {
 #[test]
 fn the_three_projections_load_and_describe_themselves() {
     let loaded = load();
-    let names: Vec<&str> = loaded.plugins.iter().map(|p| p.manifest.name.as_str()).collect();
-    assert_eq!(names, ["order", "scheduling", "service-request"], "{:?}", loaded.refused);
+    let names: Vec<&str> = loaded
+        .plugins
+        .iter()
+        .map(|p| p.manifest.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["order", "scheduling", "service-request"],
+        "{:?}",
+        loaded.refused
+    );
     for plugin in &loaded.plugins {
         assert!(!plugin.manifest.tables.is_empty());
         assert!(!plugin.guest.is_json());
@@ -61,10 +70,15 @@ fn the_three_projections_load_and_describe_themselves() {
 fn a_batch_of_orders_becomes_writes_the_same_ones_each_time() {
     let loaded = load();
     let order = loaded.plugin("order").expect("order is there");
-    let first = project_with(&order.guest, orders(50), Box::new(Empty), &order.limits).expect("gets through");
-    let second = project_with(&order.guest, orders(50), Box::new(Empty), &order.limits).expect("gets through");
+    let first = project_with(&order.guest, orders(50), Box::new(Empty), &order.limits)
+        .expect("gets through");
+    let second = project_with(&order.guest, orders(50), Box::new(Empty), &order.limits)
+        .expect("gets through");
     assert!(first.writes.len() >= 50, "{}", first.writes.len());
-    assert_eq!(format!("{:?}", first.writes), format!("{:?}", second.writes));
+    assert_eq!(
+        format!("{:?}", first.writes),
+        format!("{:?}", second.writes)
+    );
     assert_eq!(first.fuel, second.fuel, "the same call uses the same fuel");
 }
 
@@ -75,9 +89,14 @@ fn a_malformed_event_is_blamed_by_its_place() {
     let mut batch = orders(3);
     batch[1].data = "{}".into();
     batch[1].position = Position(2);
-    let error = project_with(&order.guest, batch, Box::new(Empty), &order.limits).expect_err("poison");
+    let error =
+        project_with(&order.guest, batch, Box::new(Empty), &order.limits).expect_err("poison");
     assert_eq!(error.event, Some(1), "{error}");
-    assert_eq!(error.category, projector_host::guest::Category::Rejected, "{error}");
+    assert_eq!(
+        error.category,
+        projector_host::guest::Category::Rejected,
+        "{error}"
+    );
 }
 
 #[test]
@@ -85,9 +104,11 @@ fn five_thousand_orders_in_one_call_take_microseconds_each() {
     let loaded = load();
     let order = loaded.plugin("order").expect("order is there");
     let batch = orders(5_000);
-    project_with(&order.guest, batch.clone(), Box::new(Empty), &order.limits).expect("gets through");
+    project_with(&order.guest, batch.clone(), Box::new(Empty), &order.limits)
+        .expect("gets through");
     let began = Instant::now();
-    let output = project_with(&order.guest, batch, Box::new(Empty), &order.limits).expect("gets through");
+    let output =
+        project_with(&order.guest, batch, Box::new(Empty), &order.limits).expect("gets through");
     let each = began.elapsed() / 5_000;
     println!(
         "{each:?} and {} fuel an event, {} writes, {} MiB",

@@ -16,12 +16,19 @@ fn key(output: &projector_host::guest::Output) -> i64 {
 #[test]
 fn the_clock_stands_at_the_last_event_and_chance_is_always_the_same() {
     let guest = guest("wasi");
-    assert!(guest.unavailable_imports().is_empty(), "{:?}", guest.unavailable_imports());
+    assert!(
+        guest.unavailable_imports().is_empty(),
+        "{:?}",
+        guest.unavailable_imports()
+    );
     let mut batch = events(3);
     batch[2].recorded_at = 1_234_567_890_000_000;
     let began = std::time::Instant::now();
     let first = project(&guest, batch.clone(), &Limits::default()).expect("gets through");
-    assert!(began.elapsed().as_secs() < 15, "its sleep of 30 seconds is over at once");
+    assert!(
+        began.elapsed().as_secs() < 15,
+        "its sleep of 30 seconds is over at once"
+    );
     assert_eq!(key(&first) & ((1 << 40) - 1), 1_234_567_890);
     let chance = key(&first) >> 40;
     assert_ne!(chance, 0);
@@ -40,7 +47,10 @@ fn what_is_not_in_the_closed_part_loads_and_traps_when_it_is_called() {
     assert_eq!(guest.unavailable_imports(), ["wasi:sockets/lookup@0.2.3"]);
     let error = project(&guest, events(1), &Limits::default()).expect_err("traps");
     assert_eq!(error.category, Category::Trap);
-    assert!(error.message.contains("wasi:sockets/lookup@0.2.3#resolve"), "{error}");
+    assert!(
+        error.message.contains("wasi:sockets/lookup@0.2.3#resolve"),
+        "{error}"
+    );
 }
 
 #[test]
