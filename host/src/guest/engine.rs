@@ -200,3 +200,22 @@ fn tick(engine: EngineWeak) -> std::io::Result<()> {
         })
         .map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiled_code_is_bound_to_the_exact_version_of_the_engine() {
+        let manifest = include_str!("../../../Cargo.toml");
+        let pinned = manifest
+            .lines()
+            .find_map(|line| line.strip_prefix("wasmtime = { version = \"="))
+            .and_then(|rest| rest.split('"').next())
+            .expect("the engine is pinned to one version");
+        assert!(
+            COMPILED_VERSION.starts_with(&format!("{pinned}+")),
+            "COMPILED_VERSION is {COMPILED_VERSION}, the engine is {pinned}: code of another engine would be loaded"
+        );
+    }
+}
