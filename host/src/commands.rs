@@ -139,6 +139,9 @@ pub struct Context {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let environment = Environment::of_process();
     let out = Output::new(&environment);
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("projector-host {}: {panic}", env!("CARGO_PKG_VERSION"));
+    }));
     let result = guarded(|| {
         let cli = match parse(arguments) {
             Ok(cli) => cli,
@@ -276,9 +279,6 @@ fn context(
 
 /// Turns a panic into a failure that asks for a report.
 fn guarded(run: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
-    std::panic::set_hook(Box::new(|panic| {
-        eprintln!("projector-host {}: {panic}", env!("CARGO_PKG_VERSION"));
-    }));
     std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         Err(Failure::new(
             Exit::Bug,

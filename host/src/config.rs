@@ -24,6 +24,8 @@ pub mod schema;
 mod secret;
 pub mod section;
 mod show;
+#[cfg(test)]
+mod tests;
 pub(crate) mod value;
 
 pub use environment::{Environment, Flags};
@@ -32,7 +34,7 @@ pub use reading::Source;
 pub use section::event_store::{EventStore, GapProof, Layout};
 pub use section::host::{Host, LogFormat};
 pub use section::http::Http;
-pub use section::leader::{Leader, LeaderDatabase, LeaderKey, LeaderScope};
+pub use section::leader::{Leader, LeaderDatabase, LeaderScope};
 pub use section::locks::{Locks, RegisteredLock};
 pub use section::plugins::{Limits, OnChange, Plugins, Watch};
 pub use section::projection::{Defaults, OnError, Projection, Retry, StartFrom};
@@ -167,7 +169,8 @@ pub fn parse(
     let mut config = read(&mut reading, root.get_ref());
     later::check(&mut reading, root.get_ref());
     rules::check(&mut reading, &config);
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
     config.complete(folder, environment);
     config.secrets = config.find_secrets(&reading, environment);
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = reading
@@ -325,7 +328,7 @@ impl Config {
         Ok(Database::new(name, url.value.clone(), group, node))
     }
 
-    /// Adds what depends on the machine, and makes paths relative to the process.
+    /// Adds what depends on the machine, and makes paths absolute.
     fn complete(&mut self, folder: &Path, environment: &Environment) {
         if self.host.node.is_empty() {
             let host = gethostname::gethostname().to_string_lossy().into_owned();

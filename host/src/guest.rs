@@ -9,6 +9,7 @@
 //!       └ call ── a fresh store and instance: describe(config), then project(batch)
 //!           ├ limiter, limits, clock ── what the call may use
 //!           ├ state, lookups, logging ── what the guest may ask of the host
+//!           ├ wasi ── the closed part of WASI, for languages that cannot do without
 //!           ├ json ── the same contract as JSON text, for interpreted guests
 //!           └ trap, error ── what went wrong, and whether it may be tried again
 //! thread ── calls are synchronous and run on threads of their own, never on the async workers
@@ -29,6 +30,7 @@ mod clock;
 mod limiter;
 mod state;
 mod trap;
+mod wasi;
 
 pub use call::{Guest, Output};
 pub use engine::{Engine, EngineOptions};

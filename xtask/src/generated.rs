@@ -9,13 +9,15 @@ use anyhow::{Context, Result, bail};
 use crate::{place, process, sample};
 
 /// Every generated file, and who writes it.
-const FILES: &[(&str, Producer)] = &[("xtask/sample/events.ndjson", Producer::Own(shipped_sample))];
+const FILES: &[(&str, Producer)] = &[
+    ("xtask/sample/events.ndjson", Producer::Own(shipped_sample)),
+    (
+        "config/projections.schema.json",
+        Producer::Host(&["config", "schema"]),
+    ),
+];
 
 /// Who writes a file.
-#[allow(
-    dead_code,
-    reason = "the first file that the host writes comes with the command that writes it"
-)]
 enum Producer {
     /// A function here.
     Own(fn() -> Result<Vec<u8>>),

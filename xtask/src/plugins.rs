@@ -9,7 +9,6 @@ mod toolchain;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use anyhow::{Context, Result};
@@ -54,7 +53,7 @@ pub fn build(via: Option<Way>) -> Result<Vec<PathBuf>> {
     for (package, _) in SHIPPED {
         command.args(["--package", package]);
     }
-    process::run(forget_our_own_cargo(&mut command))?;
+    process::run(&mut command)?;
 
     let folder = place::plugins();
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -70,20 +69,6 @@ pub fn build(via: Option<Way>) -> Result<Vec<PathBuf>> {
             Ok(file)
         })
         .collect()
-}
-
-/// What the cargo that runs us has set for us must not reach another compiler.
-fn forget_our_own_cargo(command: &mut Command) -> &mut Command {
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_")
-            || text.starts_with("CARGO_MANIFEST_")
-            || text == "LD_LIBRARY_PATH"
-        {
-            command.env_remove(name);
-        }
-    }
-    command
 }
 
 /// Puts a copy in place in one step, and not at all if it is the same: a running host may watch that folder.

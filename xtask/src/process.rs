@@ -1,6 +1,7 @@
 //! Runs other programs: to the end, with a time limit, or for their answer.
 
 use std::{
+    env,
     ffi::OsString,
     os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus, Stdio},
@@ -15,7 +16,30 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The cargo that runs us.
 pub fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+    let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    forget_our_own_cargo(&mut command);
+    command
+}
+
+/// Takes away what cargo has set for us. Some build scripts look at it, and would make cargo build their crates
+/// again each time one changes between `cargo build` and `cargo xtask`.
+pub fn forget_our_own_cargo(command: &mut Command) {
+    const OURS: [&str; 5] = [
+        "CARGO_PKG_",
+        "CARGO_MANIFEST_",
+        "CARGO_BIN_NAME",
+        "CARGO_CRATE_NAME",
+        "CARGO_PRIMARY_PACKAGE",
+    ];
+    for (name, _) in env::vars_os() {
+        if OURS
+            .iter()
+            .any(|start| name.to_string_lossy().starts_with(start))
+        {
+            command.env_remove(name);
+        }
+    }
 }
 
 /// Runs it to the end with our own input and output.

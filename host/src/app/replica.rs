@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::advisory_lock::Key;
-use crate::config::{Config, LeaderKey};
+use crate::config::Config;
 use crate::database::session::Database;
 use crate::error::{Exit, Failure};
 use crate::leadership::clock::BootClock;
@@ -169,7 +168,7 @@ impl Replica {
             group: leader.group.clone(),
             node: config.host.node.clone(),
             host: gethostname::gethostname().to_string_lossy().into_owned(),
-            key: key(leader.key),
+            key: leader.key,
             projection: None,
             lock_database,
             read_model: databases.read_model.clone(),
@@ -185,14 +184,5 @@ impl Replica {
             },
             denied_limit: DENIED_LIMIT,
         })
-    }
-}
-
-/// The configured key as the toolkit knows it.
-#[must_use]
-pub fn key(key: LeaderKey) -> Key {
-    match key {
-        LeaderKey::Single(key) => Key::Single(key),
-        LeaderKey::Pair { namespace, id } => Key::Pair(namespace, id),
     }
 }

@@ -5,7 +5,7 @@ pub mod show;
 
 use super::output::Output;
 use crate::advisory_lock::key::Key;
-use crate::config::{LeaderKey, Loaded};
+use crate::config::Loaded;
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
 use crate::database::session::Database;
@@ -48,15 +48,11 @@ impl Target {
     /// When a database URL is missing.
     pub fn of(loaded: &Loaded, projection: Option<&str>) -> Result<Self, Failure> {
         let config = &loaded.config;
-        let key = match config.leader.key {
-            LeaderKey::Single(key) => Key::Single(key),
-            LeaderKey::Pair { namespace, id } => Key::Pair(namespace, id),
-        };
         Ok(Self {
             lock_database: config.leader_database()?,
             read_model: config.read_model_database()?,
             control: config.read_model.control_schema.clone(),
-            key: lock_of(key, projection),
+            key: lock_of(config.leader.key, projection),
         })
     }
 }

@@ -11,7 +11,6 @@ pub mod supervise;
 use secrecy::SecretString;
 
 use super::output::Output;
-use crate::advisory_lock::key::Key;
 use crate::advisory_lock::registry::Registry;
 use crate::config::{Environment, Loaded};
 use crate::database::session::Database;
@@ -82,12 +81,8 @@ fn target(
         let locks = config.locks.registry.iter();
         let names = locks.map(|(name, lock)| (lock.namespace.as_str(), name.as_str()));
         let mut registry = Registry::new(names).map_err(|error| error.to_failure())?;
-        let leader = match config.leader.key {
-            crate::config::LeaderKey::Single(key) => Key::Single(key),
-            crate::config::LeaderKey::Pair { namespace, id } => Key::Pair(namespace, id),
-        };
         registry
-            .add_fixed(leader, "the leader lock")
+            .add_fixed(config.leader.key, "the leader lock")
             .map_err(|error| error.to_failure())?;
         return Ok(Target {
             database: config.leader_database()?,

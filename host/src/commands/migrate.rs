@@ -69,8 +69,7 @@ pub async fn run(
 
 async fn up(places: &[Place], json: bool, out: &mut (dyn Write + Send)) -> Result<(), Failure> {
     for place in places {
-        let status = read(place).await?;
-        refuse_foreign(place, &status)?;
+        migrate::look(&place.database, &place.target).await?;
     }
     let mut all = Vec::new();
     for place in places {

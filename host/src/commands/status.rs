@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::Context;
 use super::output::{FormatArg, Output};
 use crate::app::gate::{Databases, unavailable};
-use crate::app::replica::key;
 use crate::config::Config;
 use crate::database::error::Error as DatabaseError;
 use crate::database::session::{Purpose, bounded};
@@ -109,7 +108,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let leader = current_leader(
         &mut lock,
         &mut model,
-        key(config.leader.key),
+        config.leader.key,
         &config.read_model.control_schema,
     )
     .await

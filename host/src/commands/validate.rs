@@ -5,7 +5,8 @@
 
 use serde::Serialize;
 
-pub mod databases;
+mod databases;
+mod plugins;
 
 use super::output::{FormatArg, Output};
 use crate::config::fault::Place;
@@ -155,6 +156,15 @@ pub async fn run(args: Args, loaded: Result<Loaded, Faults>, out: &Output) -> Re
 
 async fn check(args: &Args, config: &Config, findings: &mut Vec<Finding>) {
     findings.extend(secrets(config, args.offline));
+    let config_of_plugins = config.clone();
+    let checked = tokio::task::spawn_blocking(move || plugins::check(&config_of_plugins)).await;
+    findings.extend(checked.unwrap_or_else(|panic| {
+        vec![Finding::error(
+            Exit::Bug,
+            "plugins",
+            format!("the check failed: {panic}"),
+        )]
+    }));
     if !args.offline {
         findings.extend(databases::check(config).await);
     }

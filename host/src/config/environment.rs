@@ -28,6 +28,13 @@ impl Environment {
         Self(std::env::vars_os().collect())
     }
 
+    /// The same with one more variable.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.0.insert(name.into(), value.into());
+        self
+    }
+
     /// The value of a variable; an empty one counts as not set.
     #[must_use]
     pub fn get_os(&self, name: &str) -> Option<&OsStr> {

@@ -7,6 +7,7 @@ use super::Config;
 use super::fault::{DUPLICATE, Fault, INCONSISTENT};
 use super::reading::Reading;
 use super::section::projection::Retry;
+use crate::advisory_lock::key::Key;
 
 /// Checks all of them.
 pub(super) fn check(reading: &mut Reading<'_>, config: &Config) {
@@ -20,6 +21,7 @@ pub(super) fn check(reading: &mut Reading<'_>, config: &Config) {
         }
     }
     names(reading, config);
+    locks(reading, config);
     stall(reading, config);
 }
 
@@ -130,6 +132,22 @@ fn names(reading: &mut Reading<'_>, config: &Config) {
             .hint("names must differ in more than `-` and `_`")
         };
         reading.faults.push(fault);
+    }
+}
+
+/// Keys are derived from names by a hash, so two names can meet, however unlikely it is.
+fn locks(reading: &mut Reading<'_>, config: &Config) {
+    let mut seen = vec![(config.leader.key, "the leader lock".to_owned())];
+    for (name, lock) in &config.locks.registry {
+        let key = Key::derive(&lock.namespace, name);
+        if let Some((_, other)) = seen.iter().find(|(other, _)| *other == key) {
+            let place = reading.place_of(&format!("locks.registry.{name}"));
+            let message = format!("the lock `{name}` has the same key as {other}, {key}");
+            let fault = Fault::new(DUPLICATE, place, message)
+                .hint("give one of them another name or key, or they will wait for each other");
+            reading.faults.push(fault);
+        }
+        seen.push((key, format!("the lock `{name}`")));
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Lookup<'a> {
     pub(super) env: &'a str,
     /// The key that names the file.
     pub(super) file_key: &'a str,
-    /// The file, already relative to the process.
+    /// The file, with its whole path.
     pub(super) file: Option<&'a Path>,
     /// A variable to look at when the first is not set.
     pub(super) fallback: Option<&'a str>,

@@ -5,18 +5,17 @@
 //! touch a database that a newer version migrated, or a migration whose text differs from the applied one.
 
 mod error;
+mod part;
 mod steps;
 
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use sqlx::postgres::PgConnection;
 
-use super::identifier::Identifier;
 use super::session::{Database, Purpose, bounded};
-use super::template::render;
 
 pub use error::Error;
+pub use part::{Migration, Part, Target};
 
 /// Longest wait for another process that migrates the same schema.
 pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -30,35 +29,6 @@ pub const LOCK_CLASS: i32 = 0x5052_4A4D;
 
 /// Longest time for reading what was applied.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A set of tables that is migrated on its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// The table of events, in `[event_store] schema`.
-    EventStore,
-    /// The control tables, in `[read_model] control_schema`.
-    ReadModel,
-}
-
-/// One numbered step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Migration {
-    /// From 1, without holes.
-    pub version: i32,
-    /// What it creates.
-    pub name: &'static str,
-    /// SQL with placeholders.
-    pub template: &'static str,
-}
-
-/// A part and the schema that it lives in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// What is migrated.
-    pub part: Part,
-    /// Where.
-    pub schema: Identifier,
-}
 
 /// A row of `projector_migrations`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,79 +56,18 @@ pub struct Status {
     pub changed: Vec<Applied>,
 }
 
-impl Part {
-    /// The word in the `part` column and in messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::EventStore => "event_store",
-            Self::ReadModel => "read_model",
-        }
-    }
-
-    /// All steps, in order.
-    #[must_use]
-    pub const fn migrations(self) -> &'static [Migration] {
-        match self {
-            Self::EventStore => &[Migration {
-                version: 1,
-                name: "events",
-                template: include_str!("../../../migrations/event_store/0001_events.sql"),
-            }],
-            Self::ReadModel => &[Migration {
-                version: 1,
-                name: "control",
-                template: include_str!("../../../migrations/read_model/0001_control.sql"),
-            }],
-        }
-    }
-
-    const fn placeholder(self) -> &'static str {
-        match self {
-            Self::EventStore => "event_store",
-            Self::ReadModel => "control",
-        }
-    }
-}
-
-impl Migration {
-    /// SHA-256 of the template, so that it does not depend on the schema's name.
-    #[must_use]
-    pub fn checksum(&self) -> String {
-        Sha256::digest(self.template.as_bytes())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
-    }
-
-    /// The SQL for one schema.
-    #[must_use]
-    pub fn render(&self, target: &Target) -> String {
-        render(
-            self.template,
-            &[(target.part.placeholder(), &target.schema)],
-        )
-    }
-}
-
-impl Target {
-    /// The event store's tables in this schema.
-    #[must_use]
-    pub const fn event_store(schema: Identifier) -> Self {
-        Self {
-            part: Part::EventStore,
-            schema,
-        }
-    }
-
-    /// The control tables in this schema.
-    #[must_use]
-    pub const fn read_model(control_schema: Identifier) -> Self {
-        Self {
-            part: Part::ReadModel,
-            schema: control_schema,
-        }
-    }
+/// Looks at one target before anything is changed.
+///
+/// # Errors
+/// When the database is unavailable, migrated by a newer version or changed.
+pub async fn look(database: &Database, target: &Target) -> Result<Status, Error> {
+    let mut connection = database
+        .connect(&Purpose::Admin)
+        .await
+        .map_err(|error| error::told(target, error))?;
+    let status = status(&mut connection, target).await?;
+    refuse_foreign(target, &status)?;
+    Ok(status)
 }
 
 /// What was applied to a schema and what is to be done; changes nothing.
@@ -284,25 +193,4 @@ fn compare(known: &'static [Migration], found: Vec<Applied>) -> Status {
         }
     }
     status
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_count_from_one_and_every_placeholder_is_filled() {
-        for part in [Part::EventStore, Part::ReadModel] {
-            let target = Target {
-                part,
-                schema: Identifier::new("some_schema").expect("the name is fine"),
-            };
-            for (at, migration) in part.migrations().iter().enumerate() {
-                assert_eq!(usize::try_from(migration.version), Ok(at + 1));
-                let text = migration.render(&target);
-                assert!(text.contains("\"some_schema\"."), "{}", migration.name);
-                assert!(!text.contains("{event_store}.") && !text.contains("{control}."));
-            }
-        }
-    }
 }

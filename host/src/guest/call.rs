@@ -75,12 +75,10 @@ impl Guest {
     /// # Errors
     /// When the call fails; [`Category::Fatal`] when the plugin refuses its configuration.
     pub fn describe(&self, config_json: &str, limits: &Limits) -> Result<Description, CallError> {
-        let mut store = self.store(Box::new(NoLookups), limits)?;
-        let described = self
-            .start(&mut store, config_json)
-            .map(|(described, _)| described);
+        let mut store = self.store(Box::new(NoLookups), 0, limits)?;
+        let described = self.start(&mut store, config_json).map(|(described, _)| described);
         let result = finish(described, &mut store, limits);
-        store.data_mut().log.finish();
+        store.data_mut().finish_log();
         result?.map_err(|text| refused(&text, limits))
     }
 
@@ -96,17 +94,24 @@ impl Guest {
         lookups: Box<dyn Lookups>,
         limits: &Limits,
     ) -> Result<Output, CallError> {
-        let mut store = self.store(lookups, limits)?;
+        let recorded_at = events.last().map_or(0, |event| event.recorded_at);
+        let mut store = self.store(lookups, recorded_at, limits)?;
         let result = self.run(&mut store, config_json, events, limits);
         let fuel_left = store.get_fuel().unwrap_or(0);
         let mut state = store.into_data();
-        let log_lines_dropped = state.log.finish();
+        let log_lines_dropped = state.finish_log();
         Ok(Output {
             writes: result?,
             fuel: limits.fuel_max.saturating_sub(fuel_left),
             memory_peak: state.limiter.memory_peak(),
             log_lines_dropped,
         })
+    }
+
+    /// What it imports but cannot use: calling it is a trap.
+    #[must_use]
+    pub fn unavailable_imports(&self) -> &[String] {
+        &self.linked.unavailable
     }
 
     fn run(
@@ -147,8 +152,13 @@ impl Guest {
         Ok(writes)
     }
 
-    fn store(&self, lookups: Box<dyn Lookups>, limits: &Limits) -> Result<Store<State>, CallError> {
-        let state = State::new(Arc::clone(&self.projection), lookups, limits);
+    fn store(
+        &self,
+        lookups: Box<dyn Lookups>,
+        recorded_at: i64,
+        limits: &Limits,
+    ) -> Result<Store<State>, CallError> {
+        let state = State::new(Arc::clone(&self.projection), lookups, recorded_at, limits);
         let host = |error: wasmtime::Error| classify(&error, Stage::Instantiate, limits);
         let mut store = Store::try_new(self.engine.wasmtime(), state).map_err(host)?;
         store.limiter(|state| &mut state.limiter);

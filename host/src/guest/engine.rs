@@ -46,7 +46,7 @@ pub enum EngineError {
     #[error("the WebAssembly engine cannot start: {0:#}")]
     Start(wasmtime::Error),
     /// Something is on that has to be off, or the reverse.
-    #[error("the WebAssembly engine has {0}, which this host must not run with")]
+    #[error("the WebAssembly engine came up with {0}, which this host must not run with")]
     Feature(&'static str),
     /// No thread for the ticker.
     #[error("the thread that ends overlong plugin calls cannot start")]
@@ -123,6 +123,22 @@ pub(super) fn add_contract(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     typed::Projection::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
 }
 
+/// What no projection needs: each is attack surface, or makes results differ between machines.
+fn off() -> WasmFeatures {
+    WasmFeatures::THREADS
+        | WasmFeatures::SHARED_EVERYTHING_THREADS
+        | WasmFeatures::GC
+        | WasmFeatures::GC_TYPES
+        | WasmFeatures::FUNCTION_REFERENCES
+        | WasmFeatures::EXCEPTIONS
+        | WasmFeatures::LEGACY_EXCEPTIONS
+        | WasmFeatures::RELAXED_SIMD
+        | WasmFeatures::MEMORY64
+        | WasmFeatures::STACK_SWITCHING
+        | WasmFeatures::CUSTOM_PAGE_SIZES
+        | WasmFeatures::CM_ASYNC
+}
+
 fn config(options: &EngineOptions) -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
@@ -131,10 +147,7 @@ fn config(options: &EngineOptions) -> wasmtime::Result<Config> {
         .concurrency_support(false)
         .cranelift_nan_canonicalization(true)
         .wasm_simd(true)
-        .wasm_relaxed_simd(false)
-        .wasm_memory64(false)
-        .wasm_features(WasmFeatures::THREADS, false)
-        .gc_support(false)
+        .wasm_features(off(), false)
         .cranelift_opt_level(if options.dev {
             OptLevel::None
         } else {
@@ -151,29 +164,12 @@ fn config(options: &EngineOptions) -> wasmtime::Result<Config> {
 
 /// Cargo unifies features over the whole build, so another crate could switch these on without a word.
 fn check(engine: &wasmtime::Engine) -> Result<(), EngineError> {
-    let features = engine.get_wasm_features();
-    let off = [
-        (WasmFeatures::THREADS, "shared-memory threads switched on"),
-        (WasmFeatures::GC, "garbage-collected types switched on"),
-        (WasmFeatures::EXCEPTIONS, "exceptions switched on"),
-        (WasmFeatures::RELAXED_SIMD, "relaxed SIMD switched on"),
-        (WasmFeatures::MEMORY64, "64-bit memories switched on"),
-        (
-            WasmFeatures::CM_ASYNC,
-            "asynchronous components switched on",
-        ),
-        (WasmFeatures::STACK_SWITCHING, "stack switching switched on"),
-    ];
-    for (feature, what) in off {
-        if features.contains(feature) {
-            return Err(EngineError::Feature(what));
-        }
+    let found = engine.get_wasm_features() & off();
+    if let Some((name, _)) = found.iter_names().next() {
+        return Err(EngineError::Feature(name));
     }
     let on = [
-        (
-            !engine.get_concurrency_support(),
-            "concurrency support switched on",
-        ),
+        (!engine.get_concurrency_support(), "concurrency support"),
         (engine.get_epoch_interruption(), "no wall-clock limit"),
         (engine.get_consume_fuel(), "no instruction budget"),
         (

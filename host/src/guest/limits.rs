@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of linear memory, summed over all memories of the instance.
     pub memory_max: u64,
-    /// Wall-clock time that the guest itself may run; time spent in the host is not counted.
+    /// Time that the guest itself may run; time spent in the host, or waiting for a processor, is not counted.
     pub call_timeout: Duration,
     /// Instructions, roughly. Deterministic: the same call always ends at the same one.
     pub fuel_max: u64,

@@ -4,13 +4,14 @@
 //! is listed in one message. The contract's version is read from the names, never tried out.
 
 use thiserror::Error;
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::{Component, InstancePre, Linker};
 
 use super::bindings::CONTRACT_VERSION;
 use super::bindings::json::exports::projector::projection::projector_json;
 use super::bindings::typed::exports::projector::projection::{manifest, projector};
-use super::engine::Engine;
+use super::engine::{Engine, add_contract};
 use super::state::State;
+use super::wasi;
 
 /// The package that the contract lives in.
 pub(super) const PACKAGE: &str = "projector:projection/";
@@ -49,7 +50,8 @@ pub enum LoadError {
     /// It wants what a projection may not have.
     #[error(
         "it imports {imports}, which a projection cannot have; beside `projector:projection` it may import \
-         nothing: no files, network, environment or clock of the machine"
+         nothing but WASI 0.2, of which only the closed part works: no files, network, environment or clock of the \
+         machine"
     )]
     UnknownImports {
         /// The imports, as a list for people.
@@ -65,6 +67,7 @@ pub(super) struct Linked {
     pub(super) pre: InstancePre<State>,
     pub(super) manifest: manifest::GuestIndices,
     pub(super) world: World,
+    pub(super) unavailable: Vec<String>,
 }
 
 /// The half in which the two worlds differ.
@@ -96,10 +99,13 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
         .map(|(name, _)| name.to_owned())
         .collect();
     let json = check_names(&imports, &exports)?;
-    let pre: InstancePre<State> = engine
-        .linker()
-        .instantiate_pre(component)
-        .map_err(mismatch)?;
+    let unavailable = wasi::unavailable(&imports);
+    let pre = if imports.iter().any(|name| wasi::is_wasi(name)) {
+        with_wasi(engine, component, &unavailable)
+    } else {
+        engine.linker().instantiate_pre(component)
+    }
+    .map_err(mismatch)?;
     let manifest = manifest::GuestIndices::new(&pre).map_err(mismatch)?;
     let world = if json {
         World::Json(projector_json::GuestIndices::new(&pre).map_err(mismatch)?)
@@ -110,7 +116,25 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
         pre,
         manifest,
         world,
+        unavailable,
     })
+}
+
+/// A linker of its own: the imports that trap are those of this component.
+fn with_wasi(
+    engine: &Engine,
+    component: &Component,
+    unavailable: &[String],
+) -> wasmtime::Result<InstancePre<State>> {
+    let mut linker = Linker::new(engine.wasmtime());
+    add_contract(&mut linker)?;
+    wasi::add(&mut linker)?;
+    for (name, item) in component.component_type().imports(engine.wasmtime()) {
+        if unavailable.iter().any(|other| other == name) {
+            wasi::trap(engine.wasmtime(), &mut linker, name, &item.ty)?;
+        }
+    }
+    linker.instantiate_pre(component)
 }
 
 fn mismatch(error: wasmtime::Error) -> LoadError {
@@ -153,6 +177,7 @@ fn imports_of_contract(imports: &[String]) -> Result<(), LoadError> {
                 });
             }
             Some((interface, _)) if IMPORTS.contains(&interface) => {}
+            _ if wasi::is_wasi(name) => {}
             _ => unknown.push(name.clone()),
         }
     }
@@ -249,19 +274,16 @@ mod tests {
     fn every_unknown_import_stands_in_one_message() {
         let error = imports_of_contract(&owned(&[
             "projector:projection/log@0.1.0",
-            "wasi:sockets/tcp@0.2.0",
+            "wasi:sockets/tcp@0.3.0",
+            "wasi:clocks/wall-clock@0.2.1",
             "acme:secrets/read",
             "projector:projection/writer@0.1.0",
         ]))
         .expect_err("three are unknown");
         let text = error.to_string();
-        for name in [
-            "wasi:sockets/tcp@0.2.0",
-            "acme:secrets/read",
-            "projector:projection/writer@0.1.0",
-        ] {
+        for name in ["wasi:sockets/tcp@0.3.0", "acme:secrets/read", "projector:projection/writer@0.1.0"] {
             assert!(text.contains(name), "{text}");
         }
-        assert!(!text.contains("/log@"), "{text}");
+        assert!(!text.contains("/log@") && !text.contains("wall-clock"), "{text}");
     }
 }

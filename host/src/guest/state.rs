@@ -16,6 +16,7 @@ use super::limiter::Limiter;
 use super::limits::Limits;
 use super::logging::CallLog;
 use super::lookups::{LookupFailure, Lookups};
+use super::wasi::Wasi;
 
 /// Which part of a call runs; for messages and for what is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +62,23 @@ pub(super) struct State {
     lookup_calls_max: usize,
     lookup_keys_max: usize,
     output_bytes_max: usize,
+    recorded_at: i64,
+    handles_max: usize,
+    wasi: Option<Box<Wasi>>,
 }
 
 impl State {
-    pub(super) fn new(projection: Arc<str>, lookups: Box<dyn Lookups>, limits: &Limits) -> Self {
+    /// `recorded_at` is what the guest's clock says, in microseconds since 1970.
+    pub(super) fn new(
+        projection: Arc<str>,
+        lookups: Box<dyn Lookups>,
+        recorded_at: i64,
+        limits: &Limits,
+    ) -> Self {
         Self {
+            recorded_at,
+            handles_max: limits.handles_max,
+            wasi: None,
             stage: Stage::Instantiate,
             limiter: Limiter::new(limits),
             clock: CallClock::start(limits.call_timeout),
@@ -76,6 +89,20 @@ impl State {
             lookup_keys_max: limits.lookup_keys_max,
             output_bytes_max: limits.output_bytes_max,
         }
+    }
+
+    /// Made at the first use, since most guests import nothing of it.
+    pub(super) fn wasi(&mut self) -> &mut Wasi {
+        self.wasi
+            .get_or_insert_with(|| Box::new(Wasi::closed(self.recorded_at, self.handles_max)))
+    }
+
+    /// Ends the call's log; returns how many lines were dropped.
+    pub(super) fn finish_log(&mut self) -> u64 {
+        if let Some(wasi) = &self.wasi {
+            wasi.log(&mut self.log);
+        }
+        self.log.finish()
     }
 
     fn look_up(

@@ -40,15 +40,15 @@ fn cause(error: &wasmtime::Error, stage: Stage, limits: &Limits) -> (Category, S
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(*trap, limits);
     }
+    if let Some(unavailable) = error.downcast_ref::<super::wasi::Unavailable>() {
+        return (Category::Trap, unavailable.to_string());
+    }
+    if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
+        return (Category::Trap, format!("it ended itself with exit code {}", exit.0));
+    }
     let text = error.root_cause().to_string();
     if text.starts_with("resource limit exceeded") {
         return (Category::Memory, text);
-    }
-    if text.starts_with("unknown import") {
-        return (
-            Category::Trap,
-            format!("it called what this host does not offer: {text}"),
-        );
     }
     if error.root_cause().is::<std::io::Error>() || error.is::<wasmtime::OutOfMemory>() {
         return (

@@ -84,9 +84,12 @@ pub enum Error {
     },
     /// Not the bytes that the configuration pins.
     #[error(
-        "its sha256 is {found}, but the configuration pins {pinned}; install that build, or change `sha256`"
+        "its sha256 is {found}, but the configuration of `{name}` pins {pinned}; install that build, or change \
+         `sha256`"
     )]
     Pin {
+        /// The projection.
+        name: String,
         /// The digest in the configuration.
         pinned: String,
         /// The digest of the file.

@@ -127,9 +127,10 @@ impl Loader {
                 Err(error) => failed.push((file, error)),
             }
         }
+        let missing = self.missing(&plugins, &failed);
         let (mut plugins, claimed) = unclaimed(plugins);
         failed.extend(claimed);
-        failed.extend(self.missing(&plugins, &failed));
+        failed.extend(missing);
         plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
         failed.sort_by(|a, b| a.0.cmp(&b.0));
         Loaded {
@@ -189,6 +190,13 @@ impl Loader {
                 described: manifest.name,
             });
         }
+        if !guest.unavailable_imports().is_empty() {
+            tracing::warn!(
+                projection = manifest.name,
+                imports = guest.unavailable_imports().join(", "),
+                "the plugin imports what no projection has; calling it is a trap"
+            );
+        }
         Ok(Plugin {
             file: file.to_owned(),
             sha256,
@@ -218,18 +226,19 @@ impl Loader {
         })
     }
 
+    /// Configured projections of which no file was found, good or bad.
     fn missing(&self, plugins: &[Plugin], failed: &[(PathBuf, Error)]) -> Vec<(PathBuf, Error)> {
+        let found = |wanted: &str| {
+            plugins.iter().any(|plugin| plugin.manifest.name == wanted)
+                || failed.iter().any(
+                    |(_, error)| matches!(error, Error::Pin { name, .. } if name == wanted),
+                )
+        };
         self.options
             .projections
             .iter()
             .map(|declared| (folder::resolved(&self.options.dir, declared), declared))
-            .filter(|(file, declared)| {
-                !plugins
-                    .iter()
-                    .any(|plugin| plugin.manifest.name == declared.name)
-                    && !failed.iter().any(|(other, _)| other == file)
-                    && !file.exists()
-            })
+            .filter(|(file, declared)| !file.exists() && !found(&declared.name))
             .map(|(file, declared)| {
                 let name = declared.name.clone();
                 (file, Error::Missing { name })
@@ -261,6 +270,7 @@ pub fn refused(file: &Path, error: &Error) -> Refused {
 fn pin(declared: &Declared, found: &str) -> Result<(), Error> {
     match &declared.sha256 {
         Some(pinned) if !pinned.eq_ignore_ascii_case(found) => Err(Error::Pin {
+            name: declared.name.clone(),
             pinned: pinned.clone(),
             found: found.to_owned(),
         }),

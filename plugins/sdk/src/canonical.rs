@@ -22,6 +22,9 @@ pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) ->
             let number = i64::try_from(position).unwrap_or(i64::MAX);
             return canonical(column_type, Value::Int(number), position);
         }
+        (ColumnType::Text, Value::Text(_)) | (ColumnType::BigInt, Value::Int(_)) => None,
+        (ColumnType::Uuid, Value::Text(text)) if Uuid::is_canonical(text) => None,
+        (ColumnType::Timestamptz, Value::Text(text)) if Timestamp::is_canonical(text) => None,
         (ColumnType::BigInt, Value::Text(text) | Value::Other((_, text))) => {
             whole(text).map(Value::Int)
         }

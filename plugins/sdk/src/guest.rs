@@ -82,3 +82,80 @@ fn report_panics() {
         std::panic::set_hook(Box::new(|panic| log::error(&panic.to_string())));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Guest;
+    use crate::bindings::projector::projection::types::Failure as ContractFailure;
+    use crate::prelude::*;
+
+    struct Empty;
+
+    impl Projection for Empty {
+        type Input = ();
+
+        fn new(config: &Config) -> Result<Self, String> {
+            match config.json() {
+                "{}" => Ok(Self),
+                other => Err(format!("no setting is known: {other}")),
+            }
+        }
+
+        fn describe(&self) -> Description {
+            let table = Table::new("things")
+                .column("id", ColumnType::Text)
+                .primary_key(["id"]);
+            Description::new("empty", "1.2")
+                .events(["Seen"])
+                .streams(["s-"])
+                .table(table)
+        }
+
+        fn decode(&self, _: &Event) -> Result<Option<()>, Failure> {
+            Ok(None)
+        }
+
+        fn handle(&self, _: &Event, (): (), _: &mut Rows<'_>) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_batch_before_the_description_is_fatal() {
+        let guest = Guest::<Empty>::new();
+        match guest.project(&[]) {
+            Err(ContractFailure::Fatal(fault)) => assert_eq!(fault.code, "not-described"),
+            other => panic!("{other:?}"),
+        }
+        assert!(
+            guest
+                .describe(r#"{"x":1}"#.to_owned())
+                .is_err_and(|message| message.contains('x'))
+        );
+        assert!(guest.project(&[]).is_err());
+        assert!(guest.describe(String::new()).is_ok());
+        assert_eq!(guest.project(&[]).ok(), Some(Vec::new()));
+    }
+
+    #[test]
+    fn the_description_says_what_was_built() {
+        let description = Guest::<Empty>::new()
+            .describe("{}".to_owned())
+            .unwrap_or_else(|message| panic!("{message}"));
+        assert_eq!(
+            (description.name.as_str(), description.version.as_str()),
+            ("empty", "1.2")
+        );
+        assert_eq!(description.subscription.types, ["Seen"]);
+        assert_eq!(description.subscription.stream_prefixes, ["s-"]);
+        assert!(!description.reads);
+        assert_eq!(description.tables[0].primary_key, ["id"]);
+        assert_eq!(description.tables[0].columns[0].column_type, "text");
+        assert!(
+            description
+                .options
+                .iter()
+                .any(|(name, value)| name == "sdk" && value.starts_with("rust/"))
+        );
+    }
+}

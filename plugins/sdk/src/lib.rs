@@ -101,3 +101,8 @@ pub mod __private {
     pub use crate::word::word;
     pub use serde;
 }
+
+/// The example in the plugins' README must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

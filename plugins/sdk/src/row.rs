@@ -95,14 +95,11 @@ impl Row {
     pub(crate) fn from_host(table: &Rc<TableSchema>, cells: Vec<Cell>) -> Self {
         let mut values: Vec<Value> = Vec::with_capacity(table.columns.len());
         values.resize(table.columns.len(), Value::Null);
-        for (at, cell) in cells.into_iter().enumerate() {
-            // The host answers in declared order; the search is for hosts that do not.
-            let place = match table.columns.get(at) {
-                Some(column) if column.name == cell.column => Some(at),
-                _ => table.column(&cell.column),
-            };
-            if let Some(place) = place {
+        let mut next = 0;
+        for cell in cells {
+            if let Some(place) = table.column_near(next, &cell.column) {
                 values[place] = canonical(table.columns[place].column_type, cell.value, 0);
+                next = place + 1;
             }
         }
         Self {
@@ -113,10 +110,12 @@ impl Row {
 
     /// Changes these columns; unknown ones are ignored, since the host refuses them.
     pub(crate) fn set(&mut self, cells: &[Cell], position: u64) {
+        let mut next = 0;
         for cell in cells {
-            if let Some(place) = self.table.column(&cell.column) {
+            if let Some(place) = self.table.column_near(next, &cell.column) {
                 let column_type = self.table.columns[place].column_type;
                 self.values[place] = canonical(column_type, cell.value.clone(), position);
+                next = place + 1;
             }
         }
     }

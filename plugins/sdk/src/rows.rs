@@ -157,8 +157,11 @@ impl<'batch> Rows<'batch> {
     /// Follows a table from now on, starting with what this batch has already written to it.
     fn track(&mut self, table: usize) {
         self.overlay.track(table);
+        let name = self.schema.tables[table].name;
         for index in 0..self.writes.len() {
-            self.overlay.record(index, &self.writes, self.events);
+            if self.writes[index].target.table == name {
+                self.overlay.record(index, &self.writes, self.events);
+            }
         }
     }
 

@@ -83,6 +83,13 @@ impl Outcome {
             None => panic!("every event passed"),
         }
     }
+
+    fn difference(&self, other: &Self) -> Option<String> {
+        if self.stop != other.stop {
+            return Some(format!("{:?} and {:?}", self.stop, other.stop));
+        }
+        self.tables.difference(&other.tables)
+    }
 }
 
 /// Runs a projection on events.
@@ -115,10 +122,9 @@ impl<P: Projection> Harness<P> {
         let outcome = self.project_by(&events, first);
         for size in others {
             let other = self.project_by(&events, size);
-            assert_eq!(
-                other, outcome,
-                "batches of {size} differ from batches of {first}"
-            );
+            if let Some(difference) = outcome.difference(&other) {
+                panic!("batches of {first} and of {size} differ: {difference}");
+            }
         }
         outcome
     }

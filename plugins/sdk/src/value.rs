@@ -44,8 +44,8 @@ from! {
     Vec<u8>, value => Self::Bytes(value);
     Vec<String>, value => Self::Texts(value);
     Integer, value => Self::Int(value.0);
-    Uuid, value => Self::Text(value.to_string());
-    Timestamp, value => Self::Text(value.to_string());
+    Uuid, value => Self::Text(value.to_text());
+    Timestamp, value => Self::Text(value.to_text());
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {

@@ -25,6 +25,22 @@ fn thing(id: i64) -> Key {
     Key::new("things").part("id", id)
 }
 
+/// Never announced.
+fn other(id: i64) -> Key {
+    Key::new("others").part("id", id)
+}
+
+/// Notes down what a row reads now.
+fn note(key: &Key, step: usize, rows: &mut Rows<'_>) -> Result<(), Failure> {
+    let seen = rows.get(key)?.map(|row| row.to_json(|_| true));
+    rows.table("seen")
+        .key("position", Value::Position)
+        .key("step", step as i64)
+        .set("row", seen)
+        .insert();
+    Ok(())
+}
+
 impl Projection for Script {
     type Input = Vec<Step>;
 
@@ -43,6 +59,12 @@ impl Projection for Script {
                     .nullable("group", ColumnType::Text)
                     .nullable("doc", ColumnType::Jsonb)
                     .nullable("at", ColumnType::BigInt)
+                    .primary_key(["id"]),
+            )
+            .table(
+                Table::new("others")
+                    .column("id", ColumnType::BigInt)
+                    .column("count", ColumnType::BigInt)
                     .primary_key(["id"]),
             )
             .table(
@@ -70,14 +92,9 @@ impl Projection for Script {
             let group = format!("g{}", step.amount.rem_euclid(3));
             let row = rows.row(thing(step.id));
             match step.verb.as_str() {
-                "read" => {
-                    let seen = rows.get(&thing(step.id))?.map(|row| row.to_json(|_| true));
-                    rows.table("seen")
-                        .key("position", Value::Position)
-                        .key("step", number as i64)
-                        .set("row", seen)
-                        .insert();
-                }
+                "read" => note(&thing(step.id), number, rows)?,
+                "other-read" => note(&other(step.id), number, rows)?,
+                "other-add" => rows.row(other(step.id)).set("count", step.amount).add(),
                 "insert" => row.set("group", group).set("at", Value::Position).insert(),
                 "put" => row.set("price", "1.50").set("group", group).put(),
                 "merge" => row
@@ -138,7 +155,7 @@ fn script(seed: u64, verbs: &[&str], keys: u64) -> Vec<Event> {
         .collect()
 }
 
-const ALL: [&str; 12] = [
+const ALL: [&str; 15] = [
     "read",
     "read",
     "read",
@@ -151,6 +168,9 @@ const ALL: [&str; 12] = [
     "remove",
     "sweep",
     "sweep-null",
+    "other-read",
+    "other-add",
+    "other-add",
 ];
 
 #[test]

@@ -145,7 +145,6 @@ fn config(port: u16) -> String {
          \n\
          [plugins]\n\
          dir = '{}'\n\
-         watch = true\n\
          \n\
          [http]\n\
          listen = \"127.0.0.1:{port}\"\n",

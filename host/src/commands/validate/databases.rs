@@ -1,67 +1,165 @@
-//! Checks of the two databases: reachable, recent enough, no standby.
+//! Checks of the two databases: reachable, recent enough, migrated, safe to read, and fit for the leader lock.
+
+use std::time::Duration;
 
 use sqlx::{PgConnection, Row as _};
 
 use super::Finding;
-use crate::config::{Config, Fault};
+use crate::advisory_lock::probe;
+use crate::app::gate::UNAVAILABLE;
+use crate::config::{Config, Fault, LeaderDatabase};
 use crate::database::error::Error;
+use crate::database::migrate::{self, Part, Target};
 use crate::database::session::{Database, Purpose};
-use crate::error::Exit;
+use crate::error::{Code, Exit};
+use crate::event_store::layout::Layout;
+use crate::event_store::preflight;
 
 /// Oldest major version of PostgreSQL that the host works with.
 const VERSION_MIN: i32 = 14;
 
+/// Longest wait for one answer of the check for poolers.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is asked of one database.
+struct Check<'a> {
+    place: String,
+    database: &'a Database,
+    target: Target,
+    auto_migrate: bool,
+    holds_lock: bool,
+}
+
 /// What is wrong with the databases; those without a URL are left to the check of secrets.
 pub(super) async fn check(config: &Config) -> Vec<Finding> {
+    let events = Target::event_store(config.event_store.schema.clone());
+    let control = Target::read_model(config.read_model.control_schema.clone());
+    let lock = config.leader.database;
     let (events, rows) = tokio::join!(
-        one(config.event_store_database()),
-        one(config.read_model_database()),
+        one(
+            config,
+            config.event_store_database(),
+            events,
+            lock == LeaderDatabase::EventStore
+        ),
+        one(
+            config,
+            config.read_model_database(),
+            control,
+            lock == LeaderDatabase::ReadModel
+        ),
     );
     events.into_iter().chain(rows).collect()
 }
 
-async fn one(database: Result<Database, Fault>) -> Vec<Finding> {
+async fn one(
+    config: &Config,
+    database: Result<Database, Fault>,
+    target: Target,
+    holds_lock: bool,
+) -> Vec<Finding> {
     let Ok(database) = database else {
         return Vec::new();
     };
-    let place = format!("{} database", database.name);
-    let mut connection = match database.connect(&Purpose::Admin).await {
-        Ok(connection) => connection,
-        Err(error) => return vec![unusable(&place, &error)],
+    let check = Check {
+        place: format!("{} database", database.name),
+        database: &database,
+        target,
+        auto_migrate: config.host.auto_migrate,
+        holds_lock,
     };
-    match server(&place, &mut connection).await {
-        Ok(findings) => findings,
-        Err(error) => vec![unusable(&place, &error)],
-    }
-}
-
-async fn server(place: &str, connection: &mut PgConnection) -> Result<Vec<Finding>, Error> {
-    let row = sqlx::query(include_str!("server.sql"))
-        .fetch_one(&mut *connection)
-        .await?;
-    let version: i32 = row.try_get("version")?;
-    let in_recovery: bool = row.try_get("in_recovery")?;
     let mut findings = Vec::new();
-    if version / 10_000 < VERSION_MIN {
-        findings.push(
-            Finding::error(
-                Exit::Config,
-                place,
-                format!("the server is PostgreSQL {}", version / 10_000),
-            )
-            .hint(format!("PostgreSQL {VERSION_MIN} or later is needed")),
-        );
+    let connected = database.connect(&Purpose::Admin).await;
+    let done = match connected {
+        Ok(mut connection) => check.all(&mut connection, &mut findings).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = done {
+        findings.push(check.unusable(&error));
     }
-    if in_recovery {
-        findings.push(
-            Finding::error(Exit::Config, place, "the server is a standby")
-                .hint("name the primary: locks and open transactions of writers show only there"),
-        );
-    }
-    Ok(findings)
+    findings
 }
 
-fn unusable(place: &str, error: &Error) -> Finding {
-    Finding::error(Exit::Unavailable, place, error.to_string())
-        .hint("check that the server runs, and host, database, user and password of its URL")
+impl Check<'_> {
+    async fn all(
+        &self,
+        connection: &mut PgConnection,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), Error> {
+        let row = sqlx::query(include_str!("server.sql"))
+            .fetch_one(&mut *connection)
+            .await?;
+        let version = row.try_get::<i32, _>("version")? / 10_000;
+        if version < VERSION_MIN {
+            findings.push(
+                self.invalid(format!("the server is PostgreSQL {version}"))
+                    .hint(format!("PostgreSQL {VERSION_MIN} or later is needed")),
+            );
+            return Ok(());
+        }
+        if self.holds_lock {
+            let probed = probe::check(connection, self.database, PROBE_TIMEOUT).await;
+            findings.extend(probed.err().map(|error| {
+                let finding = self.invalid(error.to_string());
+                match error.code() {
+                    Some(code) => finding.code(code),
+                    None => finding,
+                }
+            }));
+        }
+        if row.try_get("in_recovery")? {
+            if findings.is_empty() {
+                findings.push(
+                    self.invalid("the server is a standby")
+                        .hint("name the primary: a standby cannot be written to"),
+                );
+            }
+            return Ok(());
+        }
+        if self.is_migrated(connection, findings).await && self.target.part == Part::EventStore {
+            let schema = self.target.schema.clone();
+            let read = preflight::identify(connection, &Layout::Projector { schema }).await;
+            findings.extend(read.err().map(|error| self.coded(&error.to_string())));
+        }
+        Ok(())
+    }
+
+    async fn is_migrated(
+        &self,
+        connection: &mut PgConnection,
+        findings: &mut Vec<Finding>,
+    ) -> bool {
+        match migrate::check(connection, &self.target).await {
+            Ok(()) => true,
+            Err(migrate::Error::Unmigrated { .. }) if self.auto_migrate => false,
+            Err(error) => {
+                findings.push(
+                    Finding::error(error.exit(), &self.place, error.to_string()).code(error.code()),
+                );
+                false
+            }
+        }
+    }
+
+    fn invalid(&self, message: impl Into<String>) -> Finding {
+        Finding::error(Exit::Config, &self.place, message)
+    }
+
+    /// Takes the code out of a text that begins with one.
+    fn coded(&self, text: &str) -> Finding {
+        let code = text.split_once(": ").and_then(|(code, rest)| {
+            let number = code.strip_prefix("PH")?.parse().ok()?;
+            Some((Code(number), rest))
+        });
+        match code {
+            Some((code, rest)) => self.invalid(rest).code(code),
+            None => self.invalid(text),
+        }
+    }
+
+    fn unusable(&self, error: &Error) -> Finding {
+        Finding::error(Exit::Unavailable, &self.place, error.to_string())
+            .code(UNAVAILABLE)
+            .hint("check that the server runs, and host, database, user and password of its URL")
+    }
 }

@@ -1,12 +1,12 @@
 //! `[leader]`: which replica projects.
 
-use std::fmt;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use toml::de::DeValue;
 
+use crate::advisory_lock::key::Key;
 use crate::config::fault::{MALFORMED, OUT_OF_RANGE};
 use crate::config::reading::Table;
 use crate::config::value::{self, DurationText, Problem, Value, choice, day, within};
@@ -23,7 +23,9 @@ pub struct Leader {
     pub group: String,
     /// Key of the leader lock: up to 8 ASCII characters, or an integer, or `{ namespace = 1, id = 2 }`. Two
     /// installations on one database need different keys.
-    pub key: LeaderKey,
+    #[serde(serialize_with = "key")]
+    #[schemars(with = "KeyForms")]
+    pub key: Key,
     /// The database in which the lock lives.
     pub database: LeaderDatabase,
     /// Whether one leader runs everything, or each projection has its own.
@@ -74,73 +76,30 @@ choice! {
     }
 }
 
-/// The key of the leader lock, as PostgreSQL takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaderKey {
-    /// One `bigint`.
-    Single(i64),
-    /// Two `int`.
-    Pair {
-        /// The first.
-        namespace: i32,
-        /// The second.
-        id: i32,
-    },
-}
-
-impl LeaderKey {
-    /// The key that a short text stands for: its bytes big-endian, zeros on the left.
-    ///
-    /// None when it is empty, longer than 8 bytes, or has a space or anything else beside printable ASCII.
-    #[must_use]
-    pub fn of_text(text: &str) -> Option<Self> {
-        let fits = (1..=8).contains(&text.len());
-        let printable = text.bytes().all(|byte| byte.is_ascii_graphic());
-        (fits && printable).then(|| {
-            Self::Single(
-                text.bytes()
-                    .fold(0, |key, byte| (key << 8) | i64::from(byte)),
-            )
-        })
-    }
-
-    /// The short text that this key stands for, if there is one.
-    #[must_use]
-    pub fn as_text(&self) -> Option<String> {
-        let Self::Single(key) = self else { return None };
-        let bytes: Vec<u8> = key
-            .to_be_bytes()
-            .into_iter()
-            .skip_while(|b| *b == 0)
-            .collect();
-        let text = String::from_utf8(bytes).ok()?;
-        (Self::of_text(&text) == Some(*self)).then_some(text)
-    }
-}
-
-impl fmt::Display for LeaderKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Single(key) => key.fmt(f),
-            Self::Pair { namespace, id } => write!(f, "({namespace}, {id})"),
+/// Writes a key as the file would have it: as a short text where it is one.
+fn key<S: Serializer>(key: &Key, to: S) -> Result<S::Ok, S::Error> {
+    match *key {
+        Key::Single(number) => match ascii(number) {
+            Some(text) => to.serialize_str(&text),
+            None => to.serialize_i64(number),
+        },
+        Key::Pair(namespace, id) => {
+            std::collections::BTreeMap::from([("namespace", namespace), ("id", id)]).serialize(to)
         }
     }
 }
 
-impl Serialize for LeaderKey {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match (self.as_text(), self) {
-            (Some(text), _) => to.serialize_str(&text),
-            (None, Self::Single(key)) => to.serialize_i64(*key),
-            (None, Self::Pair { namespace, id }) => {
-                std::collections::BTreeMap::from([("namespace", namespace), ("id", id)])
-                    .serialize(to)
-            }
-        }
-    }
+/// The short text that gives this key again, if there is one.
+fn ascii(number: i64) -> Option<String> {
+    let bytes = number.to_be_bytes().into_iter().skip_while(|b| *b == 0);
+    let text = String::from_utf8(bytes.collect()).ok()?;
+    (Key::from_ascii(&text) == Some(Key::Single(number))).then_some(text)
 }
 
-impl JsonSchema for LeaderKey {
+/// In the JSON schema: the three forms of a key.
+struct KeyForms;
+
+impl JsonSchema for KeyForms {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "LeaderKey".into()
     }
@@ -164,11 +123,11 @@ impl JsonSchema for LeaderKey {
     }
 }
 
-impl Value for LeaderKey {
+impl Value for Key {
     fn read(value: &DeValue<'_>) -> Result<Self, Problem> {
         let hint = "write 1 to 8 ASCII characters, an integer, or { namespace = 1, id = 2 }";
         match value {
-            DeValue::String(text) => Self::of_text(text)
+            DeValue::String(text) => Self::from_ascii(text)
                 .ok_or_else(|| Problem::new(MALFORMED, "is no lock key").hint(hint)),
             DeValue::Integer(_) => i64::read(value).map(Self::Single),
             DeValue::Table(parts) => {
@@ -191,10 +150,7 @@ impl Value for LeaderKey {
                     )
                     .hint(hint));
                 }
-                Ok(Self::Pair {
-                    namespace: part("namespace")?,
-                    id: part("id")?,
-                })
+                Ok(Self::Pair(part("namespace")?, part("id")?))
             }
             other => Err(Problem::kind("a lock key", other).hint(hint)),
         }
@@ -205,7 +161,7 @@ impl Default for Leader {
     fn default() -> Self {
         Self {
             group: "default".to_owned(),
-            key: LeaderKey::Single(0x5049_434F_4351_5253),
+            key: Key::Single(0x5049_434F_4351_5253),
             database: LeaderDatabase::EventStore,
             scope: LeaderScope::Host,
             retry_interval: Duration::from_millis(250),
@@ -252,22 +208,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_key_is_its_bytes_big_endian_padded_on_the_left() {
-        assert_eq!(
-            LeaderKey::of_text("PICOCQRS"),
-            Some(LeaderKey::Single(0x5049_434F_4351_5253))
-        );
-        assert_eq!(LeaderKey::of_text("A"), Some(LeaderKey::Single(0x41)));
-        for bad in ["", "123456789", "é", "a\u{7f}"] {
-            assert_eq!(LeaderKey::of_text(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
     fn a_key_shows_as_the_text_that_gives_it_again() {
-        assert_eq!(Leader::default().key.as_text().as_deref(), Some("PICOCQRS"));
-        assert_eq!(LeaderKey::Single(0).as_text(), None);
-        assert_eq!(LeaderKey::Single(-1).as_text(), None);
-        assert_eq!(LeaderKey::Single(0x41_00).as_text(), None);
+        assert_eq!(Leader::default().key, Key::Single(0x5049_434F_4351_5253));
+        assert_eq!(ascii(0x5049_434F_4351_5253).as_deref(), Some("PICOCQRS"));
+        for number in [0, -1, 0x41_00, i64::MIN] {
+            assert_eq!(ascii(number), None);
+        }
     }
 }

@@ -40,7 +40,7 @@ pub struct Limits {
     #[serde(serialize_with = "value::duration")]
     #[schemars(with = "DurationText")]
     pub call_timeout: Duration,
-    /// Stack.
+    /// Stack. Holds for all plugins together: the engine is made with it.
     #[serde(serialize_with = "value::size")]
     #[schemars(with = "SizeText")]
     pub stack_max: ByteSize,
@@ -141,7 +141,19 @@ impl Plugins {
                 .map_or(default.dir, PathBuf::from),
             watch: table.value("watch", default.watch),
             on_change: table.value("on_change", default.on_change),
-            limits: Limits::read(table.section("limits"), default.limits),
+            limits: {
+                let mut limits = table.section("limits");
+                let default = default.limits;
+                let stack_max = limits.checked(
+                    "stack_max",
+                    default.stack_max,
+                    within(ByteSize::kib(64), ByteSize::mib(64)),
+                );
+                Limits {
+                    stack_max,
+                    ..Limits::read(limits, default)
+                }
+            },
         };
         table.finish();
         section
@@ -149,6 +161,7 @@ impl Plugins {
 }
 
 impl Limits {
+    /// Reads all bounds that a single projection may have; the stack is not one of them.
     pub(in crate::config) fn read(mut table: Table<'_, '_>, default: Self) -> Self {
         let section = Self {
             memory_max: table.checked(
@@ -157,11 +170,7 @@ impl Limits {
                 within(ByteSize::kib(64), ByteSize::gib(4)),
             ),
             call_timeout: table.checked("call_timeout", default.call_timeout, day),
-            stack_max: table.checked(
-                "stack_max",
-                default.stack_max,
-                within(ByteSize::kib(64), ByteSize::mib(64)),
-            ),
+            stack_max: default.stack_max,
             fuel_max: table.checked("fuel_max", default.fuel_max, within(1, i64::MAX as u64)),
             writes_per_batch_max: table.checked(
                 "writes_per_batch_max",

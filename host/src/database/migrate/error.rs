@@ -87,7 +87,7 @@ pub enum Error {
         /// Where.
         schema: Identifier,
         /// What the server said.
-        source: DatabaseError,
+        source: Box<DatabaseError>,
     },
 }
 
@@ -120,6 +120,12 @@ impl Error {
         }
     }
 
+    /// Whether the database could not be used at all.
+    #[must_use]
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+
     /// Whether trying again may help.
     #[must_use]
     pub fn class(&self) -> Class {
@@ -148,6 +154,6 @@ pub(super) fn told(target: &super::Target, error: DatabaseError) -> Error {
     Error::Statement {
         part: target.part,
         schema: target.schema.clone(),
-        source: error,
+        source: Box::new(error),
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 fn check(value: Value, column_type: ColumnType, expected: Result<Value, &str>) {
     let found = Datum::from_value(value.clone(), column_type, 7).map(|datum| datum.to_value());
-    match (&found, expected) {
+    match (&found, &expected) {
         (Ok(found), Ok(expected)) => {
             assert_eq!(
                 format!("{found:?}"),
@@ -13,7 +13,7 @@ fn check(value: Value, column_type: ColumnType, expected: Result<Value, &str>) {
             );
         }
         (Err(found), Err(expected)) => {
-            assert!(found.contains(expected), "{found} should say {expected}")
+            assert!(found.contains(*expected), "{found} should say {expected}")
         }
         _ => panic!("{value:?} in {column_type:?}: found {found:?}, expected {expected:?}"),
     }

@@ -101,16 +101,16 @@ fn datum_cells(whole: bool) -> BoxedStrategy<Cells> {
 
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
-        datum_cells(true).prop_map(Change::Insert),
-        datum_cells(true).prop_map(Change::Put),
-        datum_cells(false).prop_map(Change::Merge),
-        datum_cells(false).prop_map(Change::Patch),
+        1 => datum_cells(true).prop_map(Change::Insert),
+        1 => datum_cells(true).prop_map(Change::Put),
+        1 => datum_cells(false).prop_map(Change::Merge),
+        1 => datum_cells(false).prop_map(Change::Patch),
         4 => (amount(), proptest::option::of(-2_i32..3)).prop_map(|(whole, ratio)| {
             let mut amounts = vec![(2, Amount::Whole(i128::from(whole)))];
             amounts.extend(ratio.map(|ratio| (3, Amount::Double(f64::from(ratio) / 10.0))));
             Change::Add(amounts)
         }),
-        Just(Change::Remove),
+        1 => Just(Change::Remove),
     ]
 }
 

@@ -6,6 +6,7 @@
 //! restarted server is found and a foreign process that got an old pid is not.
 
 use std::{
+    fs,
     io::Write,
     os::unix::process::CommandExt,
     path::Path,
@@ -25,8 +26,10 @@ pub(super) struct Janitor {
 impl Janitor {
     /// Starts to watch over the server in this folder.
     pub(super) fn watch(folder: &Path) -> Result<Self> {
+        let script = folder.join("janitor.sh");
+        fs::write(&script, SCRIPT).map_err(Error::io(format!("write {}", script.display())))?;
         let shell = Command::new("sh")
-            .args(["-c", SCRIPT, "projector-testkit-janitor"])
+            .arg(&script)
             .arg(folder)
             .current_dir("/")
             .stdin(Stdio::piped())

@@ -77,6 +77,7 @@ fn a_total_may_pass_the_limit_within_an_event_but_not_after_it() {
     let reprice = |amount: i64| order_event("OrderDetailsUpdated", json!({"amount_cents": amount}));
 
     check(&[first(i64::MAX), reprice(i64::MIN), reprice(i64::MAX)]);
+    check(&[first(10), second(i64::MAX - 10), reprice(5), reprice(10)]);
     check(&[
         first(i64::MAX),
         second(i64::MIN),

@@ -10,7 +10,6 @@ use crate::bindings::projector::projection::types::{Cell, Change, Event, Write};
 use crate::change::apply;
 use crate::row::Row;
 use crate::schema::{Schema, TableSchema};
-use crate::value::Value;
 
 /// Names a row: the table's place in the schema and its key in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +63,8 @@ impl Overlay {
 
     /// The row's name; `None` when the key is not the table's.
     pub(super) fn slot(&self, table: usize, key: &[Cell], position: u64) -> Option<Slot> {
-        let values = self.tables[table].schema.key_values(key, position)?;
-        Some(Slot {
-            table,
-            key: encode(&values),
-        })
+        let key = self.tables[table].schema.key_bytes(key, position)?;
+        Some(Slot { table, key })
     }
 
     /// Notes that a row is about to be fetched; false when it was noted before.
@@ -134,16 +130,16 @@ impl Overlay {
             table.sweeps.push(index);
             return;
         }
-        let Some(values) = table
+        let Some(key) = table
             .schema
-            .key_values(&write.target.key, position(write, events))
+            .key_bytes(&write.target.key, position(write, events))
         else {
             return;
         };
         let sweeps = &table.sweeps;
         let entry = table
             .entries
-            .entry(encode(&values))
+            .entry(key)
             .or_insert_with(|| Entry::Pending(sweeps.clone()));
         match entry {
             Entry::Known(row) => apply_write(&table.schema, write, events, row),
@@ -175,29 +171,4 @@ fn apply_write(schema: &Rc<TableSchema>, write: &Write, events: &[Event], row: &
         position(write, events),
         row,
     );
-}
-
-/// Different keys have different bytes: each value says its kind and its length.
-fn encode(values: &[Value]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(40 * values.len());
-    for value in values {
-        match value {
-            Value::Text(text) => {
-                bytes.push(b't');
-                bytes.extend_from_slice(&text.len().to_le_bytes());
-                bytes.extend_from_slice(text.as_bytes());
-            }
-            Value::Int(number) => {
-                bytes.push(b'i');
-                bytes.extend_from_slice(&number.to_le_bytes());
-            }
-            other => {
-                let text = format!("{other:?}");
-                bytes.push(b'o');
-                bytes.extend_from_slice(&text.len().to_le_bytes());
-                bytes.extend_from_slice(text.as_bytes());
-            }
-        }
-    }
-    bytes
 }

@@ -73,6 +73,28 @@ impl Tables {
         self.stored(table).is_some()
     }
 
+    /// The first row in which the tables of the same projection differ, as both have it.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let show = |row: Option<&Row>| row.map_or("no row".to_owned(), |row| row.to_json(|_| true));
+        self.tables
+            .iter()
+            .zip(&other.tables)
+            .find_map(|(left, right)| {
+                let places = left.rows.keys().chain(right.rows.keys());
+                places
+                    .map(|place| (left.rows.get(place), right.rows.get(place)))
+                    .find(|(left, right)| left != right)
+                    .map(|(ours, theirs)| {
+                        format!(
+                            "`{}`: {} and {}",
+                            left.schema.name,
+                            show(ours),
+                            show(theirs)
+                        )
+                    })
+            })
+    }
+
     pub(super) fn new(schema: &Schema) -> Self {
         let empty = |schema: &Rc<TableSchema>| Stored {
             schema: Rc::clone(schema),

@@ -35,6 +35,46 @@ impl Timestamp {
         (rest == b"Z").then_some(Self(moment))
     }
 
+    /// The canonical text, made without the detours of formatting: every row has several.
+    pub(crate) fn to_text(self) -> String {
+        let seconds = self.0.div_euclid(MICROS);
+        let micros = self.0.rem_euclid(MICROS);
+        let (year, month, day) = civil_from_days(seconds.div_euclid(DAY_SECONDS));
+        let clock = seconds.rem_euclid(DAY_SECONDS);
+        let mut text = String::with_capacity(27);
+        push(
+            &mut text,
+            year,
+            year.checked_ilog10().map_or(4, |zeros| (zeros + 1).max(4)),
+        );
+        for (mark, number) in [
+            ('-', month),
+            ('-', day),
+            ('T', clock / 3_600),
+            (':', clock / 60 % 60),
+            (':', clock % 60),
+        ] {
+            text.push(mark);
+            push(&mut text, number, 2);
+        }
+        if micros != 0 {
+            text.push('.');
+            push(&mut text, micros, 6);
+        }
+        text.push('Z');
+        text
+    }
+
+    /// Whether the text is what [`to_text`](Self::to_text) would make of it.
+    pub(crate) fn is_canonical(text: &str) -> bool {
+        let fits = match text.len() {
+            20 => true,
+            27 => text.get(19..) != Some(".000000Z"),
+            _ => false,
+        };
+        fits && Self::parse(text).is_some()
+    }
+
     /// Reads a time with `Z` or an offset such as `+08:00`.
     pub(crate) fn parse_with_offset(text: &str) -> Option<Self> {
         let (moment, rest) = local(text.as_bytes())?;
@@ -158,19 +198,15 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.div_euclid(MICROS);
-        let micros = self.0.rem_euclid(MICROS);
-        let (year, month, day) = civil_from_days(seconds.div_euclid(DAY_SECONDS));
-        let clock = seconds.rem_euclid(DAY_SECONDS);
-        let (hour, minute, second) = (clock / 3_600, clock / 60 % 60, clock % 60);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
-        )?;
-        if micros != 0 {
-            write!(f, ".{micros:06}")?;
-        }
-        f.write_str("Z")
+        f.write_str(&self.to_text())
+    }
+}
+
+/// Writes a number with leading zeros.
+fn push(text: &mut String, number: i64, width: u32) {
+    for place in (0..width).rev() {
+        let digit = number / 10_i64.pow(place) % 10;
+        text.push(char::from(b'0' + digit.unsigned_abs() as u8));
     }
 }
 
@@ -201,6 +237,11 @@ mod tests {
     fn check(text: &str, expected: Option<&str>) {
         let found = Timestamp::parse(text).map(|moment| moment.to_string());
         assert_eq!(found.as_deref(), expected, "{text}");
+        assert_eq!(
+            Timestamp::is_canonical(text),
+            expected == Some(text),
+            "{text}"
+        );
     }
 
     #[test]

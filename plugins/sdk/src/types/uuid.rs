@@ -26,59 +26,74 @@ impl Uuid {
     /// Reads the form with dashes, `8-4-4-4-12` hex digits in any case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
+        /// Where each pair of digits stands.
+        const PAIRS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
-        let mut digits = [0; 32];
-        let mut at = 0;
-        for (place, &byte) in text.iter().enumerate() {
-            if matches!(place, 8 | 13 | 18 | 23) {
-                if byte != b'-' {
-                    return None;
-                }
-            } else {
-                digits[at] = byte;
-                at += 1;
-            }
+        if [text[8], text[13], text[18], text[23]] != *b"----" {
+            return None;
         }
-        Self::from_digits(&digits)
+        Self::from_pairs(PAIRS.map(|place| [text[place], text[place + 1]]))
     }
 
     /// Reads the form without dashes: exactly 32 hex digits in any case.
     #[must_use]
     pub fn parse_simple(text: &str) -> Option<Self> {
-        Self::from_digits(text.as_bytes().try_into().ok()?)
+        let text: &[u8; 32] = text.as_bytes().try_into().ok()?;
+        Self::from_pairs(std::array::from_fn(|at| [text[2 * at], text[2 * at + 1]]))
     }
 
-    fn from_digits(digits: &[u8; 32]) -> Option<Self> {
-        let mut bytes = [0; 16];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    /// Lower-case with dashes, made without the detours of formatting: every row has several.
+    pub(crate) fn to_text(self) -> String {
+        let mut text = String::with_capacity(36);
+        for (place, byte) in self.0.iter().enumerate() {
+            if matches!(place, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 15)]));
         }
-        Some(Self(bytes))
+        text
+    }
+
+    /// Whether the text is what [`to_text`](Self::to_text) would make of it.
+    pub(crate) fn is_canonical(text: &str) -> bool {
+        text.len() == 36
+            && text.bytes().enumerate().all(|(place, byte)| match place {
+                8 | 13 | 18 | 23 => byte == b'-',
+                _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+            })
+    }
+
+    fn from_pairs(pairs: [[u8; 2]; 16]) -> Option<Self> {
+        let mut seen = 0;
+        let bytes = pairs.map(|[high, low]| {
+            let (high, low) = (DIGITS[usize::from(high)], DIGITS[usize::from(low)]);
+            seen |= high | low;
+            high << 4 | low & 15
+        });
+        // A digit's value has no bit above the lowest four.
+        (seen < 16).then_some(Self(bytes))
     }
 }
 
-const fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
+/// The value of each hex digit; [`NO_DIGIT`] for every other byte.
+static DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = HEX[value as usize];
+        digits[digit as usize] = value;
+        digits[digit.to_ascii_uppercase() as usize] = value;
+        value += 1;
     }
-}
+    digits
+};
+
+const NO_DIGIT: u8 = 0xff;
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [b'-'; 36];
-        let mut at = 0;
-        for (place, byte) in self.0.iter().enumerate() {
-            if matches!(place, 4 | 6 | 8 | 10) {
-                at += 1;
-            }
-            text[at] = HEX[usize::from(byte >> 4)];
-            text[at + 1] = HEX[usize::from(byte & 15)];
-            at += 2;
-        }
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        f.write_str(&self.to_text())
     }
 }
 
@@ -119,6 +134,7 @@ mod tests {
             expected,
             "{text}"
         );
+        assert_eq!(Uuid::is_canonical(text), expected == Some(text), "{text}");
     }
 
     #[test]

@@ -1,0 +1,590 @@
+//! What a configuration means and which faults it has, as tables of `check(input, expected)`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+
+use super::*;
+use crate::commands::config::SAMPLE;
+use crate::event_store::event::Position;
+
+fn parsed(text: &str) -> Result<Loaded, Faults> {
+    parse(
+        text,
+        Path::new("/etc/p.toml"),
+        &Environment::default(),
+        &Flags::default(),
+    )
+}
+
+fn valid(text: &str) -> Config {
+    parsed(text).expect("a valid configuration").config
+}
+
+/// The faults of a text as `place code message`, one a line.
+fn faults(text: &str) -> Vec<String> {
+    match parsed(text) {
+        Ok(loaded) => loaded.warnings,
+        Err(Faults(faults)) => faults,
+    }
+    .iter()
+    .map(|fault| format!("{} {} {}", fault.place, fault.code, fault.message))
+    .collect()
+}
+
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(faults(text), expected, "faults of:\n{text}");
+}
+
+#[test]
+fn an_empty_file_means_the_defaults() {
+    let config = valid("");
+    assert_eq!(config.event_store, EventStore::default());
+    assert_eq!(config.leader, Leader::default());
+    assert_eq!(config.defaults, Defaults::default());
+    assert_eq!(config.plugins.dir, Path::new("/etc/plugins"));
+    assert!(
+        config
+            .host
+            .node
+            .ends_with(&format!("-{}", std::process::id()))
+    );
+}
+
+#[test]
+fn the_sample_sets_every_default_and_names_every_key() {
+    let tree = |config: &Config| {
+        let mut tree = serde_json::to_value(config).expect("a configuration is JSON");
+        // Depends on the machine, so the sample only shows an example of it.
+        tree["host"]["node"].take();
+        tree
+    };
+    let sample = parsed(SAMPLE).expect("the sample is valid");
+    assert_eq!(tree(&sample.config), tree(&valid("")));
+
+    // Without the comment signs before the examples, every key of the schema is there.
+    let uncommented: Vec<&str> = SAMPLE
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.starts_with("[[") || is_assignment(rest) => rest,
+            _ => line,
+        })
+        .collect();
+    let all = toml::from_str::<toml::Table>(&uncommented.join("\n")).expect("still TOML");
+    let all = serde_json::to_value(all).expect("still JSON");
+    let schema = serde_json::from_str(&schema::json()).expect("the schema is JSON");
+    let mut missing = Vec::new();
+    compare("", &schema, &all, &mut missing);
+    assert_eq!(missing, Vec::<String>::new(), "keys that the sample lacks");
+
+    // A key with a default stands in the sample as a value, not only as a comment.
+    let unset: Vec<String> = sample
+        .settings()
+        .into_iter()
+        .filter(|setting| setting.source == Source::Default && !setting.value.is_null())
+        .map(|setting| setting.key)
+        .collect();
+    assert_eq!(unset, ["host.node"]);
+}
+
+fn is_assignment(line: &str) -> bool {
+    let key = line.split(" = ").next().unwrap_or_default();
+    line.contains(" = ")
+        && key
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || "_-0123456789".contains(c))
+}
+
+fn compare(
+    path: &str,
+    schema: &serde_json::Value,
+    value: &serde_json::Value,
+    missing: &mut Vec<String>,
+) {
+    // Single limits and pauses of one projection are those of all, listed once.
+    if matches!(path, ".projection.retry" | ".projection.limits") {
+        return;
+    }
+    let (schema, value) = match schema.get("items") {
+        Some(items) => (items, &value[0]),
+        None => (schema, value),
+    };
+    for (key, below) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{key}");
+        match value.get(key) {
+            None => missing.push(path),
+            Some(value) => compare(&path, below, value, missing),
+        }
+    }
+}
+
+#[test]
+fn every_key_of_the_schema_is_read_and_every_key_that_is_read_is_in_the_schema() {
+    let schema: serde_json::Value = serde_json::from_str(&schema::json()).expect("JSON");
+    for (name, section) in schema["properties"].as_object().into_iter().flatten() {
+        let (heading, section) = match section.get("items") {
+            Some(items) => (format!("[[{name}]]\nname = \"a\""), items),
+            None => (format!("[{name}]"), section),
+        };
+        // The fault of a key that nobody has lists all keys that are read.
+        let Err(Faults(found)) = parsed(&format!("{heading}\nQQQ = 1\n")) else {
+            panic!("{heading} takes any key");
+        };
+        let hint = found[0].hint.clone().unwrap_or_default();
+        let mut read: Vec<&str> = hint
+            .trim_start_matches("known here: ")
+            .split(", ")
+            .filter(|key| *key != "columns")
+            .collect();
+        read.sort_unstable();
+        read.dedup();
+        let mut described: Vec<&str> = section["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.as_str())
+            .collect();
+        described.sort_unstable();
+        assert_eq!(read, described, "{heading}");
+    }
+}
+
+#[test]
+fn generated_files_are_current() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let stale: Vec<&str> = [
+        ("config/projections.schema.json", schema::json()),
+        ("docs/reference/config.md", schema::reference()),
+    ]
+    .into_iter()
+    .filter(|(file, text)| {
+        let path = root.join(file);
+        let current = std::fs::read_to_string(&path).is_ok_and(|old| old == *text);
+        if !current {
+            std::fs::write(&path, text).expect("the working copy can be written");
+        }
+        !current
+    })
+    .map(|(file, _)| file)
+    .collect();
+    assert_eq!(
+        stale,
+        Vec::<&str>::new(),
+        "were out of date and are written anew; commit them"
+    );
+}
+
+#[test]
+fn all_faults_are_found_at_once_in_the_order_of_the_file() {
+    check(
+        "[host]\nnod = \"x\"\ndrain_timeout = 20\n[event_store]\nschema = \"Event Store\"\n[[projection]]\n[tail]\n",
+        &[
+            "/etc/p.toml:2:1 PH0103 unknown key `nod` in [host]",
+            "/etc/p.toml:3:17 PH0104 `host.drain_timeout` must be a duration in quotes, not an integer",
+            "/etc/p.toml:5:10 PH0108 `event_store.schema` is no schema name: the name \"Event Store\" has the character 'E'; use lower-case letters, digits and underscores",
+            "/etc/p.toml:6:1 PH0104 `projection[0]` lacks `name`",
+            "/etc/p.toml:7:2 PH0103 unknown table `tail` at the top of the file",
+        ],
+    );
+}
+
+#[test]
+fn text_that_is_not_toml_lists_every_place_that_could_not_be_read() {
+    check(
+        "[host\n",
+        &["/etc/p.toml:1:6 PH0102 unclosed table, expected `]`"],
+    );
+    let found = faults("[host]\nnode = \nlog = info\nauto_migrate = ture\n");
+    let lines: Vec<&str> = found
+        .iter()
+        .filter_map(|fault| fault.split(' ').next())
+        .collect();
+    assert_eq!(
+        lines,
+        ["/etc/p.toml:2:8", "/etc/p.toml:3:7", "/etc/p.toml:4:16"],
+        "{found:?}"
+    );
+    assert!(faults("[host]\n[host]\n")[0].starts_with("/etc/p.toml:2:2 PH0102 duplicate key"));
+}
+
+#[test]
+fn values_have_bounds_and_forms() {
+    check(
+        "[host]\nnode = \"a b\"\nwrite_connections_max = 0\nlog = \"a=b=c\"\nlog_format = \"jsn\"\ncache_dir = \"\"\nauto_migrate = \"yes\"\nlookup_connections_max = -1\n",
+        &[
+            "/etc/p.toml:2:8 PH0108 `host.node` has the character ' '",
+            "/etc/p.toml:3:25 PH0105 `host.write_connections_max` is 0, but must lie between 1 and 1000",
+            "/etc/p.toml:4:7 PH0104 `host.log` is no log filter: error parsing level filter: expected one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", or a number 0-5",
+            "/etc/p.toml:5:14 PH0104 `host.log_format` is \"jsn\", but must be one of \"text\", \"json\"",
+            "/etc/p.toml:6:13 PH0104 `host.cache_dir` is empty",
+            "/etc/p.toml:7:16 PH0104 `host.auto_migrate` must be true or false, not a text",
+            "/etc/p.toml:8:26 PH0105 `host.lookup_connections_max` is -1, but must lie between 0 and 4294967295",
+        ],
+    );
+    check(
+        "[event_store]\npoll_interval = \"0s\"\nbatch_bytes_max = \"8\"\nbatch_events_max = 0\nurl_env = \"a-b\"\n",
+        &[
+            "/etc/p.toml:2:17 PH0105 `event_store.poll_interval` is \"0s\", but must lie between \"1ms\" and \"1day\"",
+            "/etc/p.toml:3:19 PH0104 `event_store.batch_bytes_max` is no size",
+            "/etc/p.toml:4:20 PH0105 `event_store.batch_events_max` is 0, but must lie between 1 and 1000000",
+            "/etc/p.toml:5:11 PH0108 `event_store.url_env` is not the name of an environment variable",
+        ],
+    );
+    check(
+        "[plugins.limits]\nmemory_max = \"5GiB\"\nfuel_max = 0\nstack_max = \"1KiB\"\ncall_timeout = \"5 parsecs\"\n",
+        &[
+            "/etc/p.toml:2:14 PH0105 `plugins.limits.memory_max` is \"5GiB\", but must lie between \"64KiB\" and \"4GiB\"",
+            "/etc/p.toml:3:12 PH0105 `plugins.limits.fuel_max` is 0, but must lie between 1 and 9223372036854775807",
+            "/etc/p.toml:4:13 PH0105 `plugins.limits.stack_max` is \"1KiB\", but must lie between \"64KiB\" and \"64MiB\"",
+            "/etc/p.toml:5:16 PH0104 `plugins.limits.call_timeout` is no duration: unknown time unit \"parsecs\", supported units: ns, us/µs, ms, sec, min, hours, days, weeks, months, years (and few variations)",
+        ],
+    );
+    check(
+        "[http]\nlisten = \"localhost:1\"\n[leader]\ngroup = \"\"\nkey = { namespace = 1 }\n",
+        &[
+            "/etc/p.toml:2:10 PH0104 `http.listen` is no address",
+            "/etc/p.toml:4:9 PH0108 `leader.group` is empty",
+            "/etc/p.toml:5:7 PH0104 `leader.key` lacks `id`",
+        ],
+    );
+    check(
+        "projection = 1\nplugins = \"x\"\n[locks.registry]\na = 1\nb = { namespac = \"x\" }\n",
+        &[
+            "/etc/p.toml:1:14 PH0104 `projection` must be a list of tables, not an integer",
+            "/etc/p.toml:2:11 PH0104 `plugins` must be a table, not a text",
+            "/etc/p.toml:4:5 PH0104 `locks.registry.a` must be a table such as {}, not an integer",
+            "/etc/p.toml:5:7 PH0103 unknown key `namespac` in [locks.registry.b]",
+        ],
+    );
+}
+
+#[test]
+fn the_leases_must_leave_a_silent_leader_time_to_stop() {
+    check(
+        "[leader]\nheartbeat_interval = \"1s\"\nlocal_lease = \"3s\"\nserver_lease = \"4s\"\n",
+        &[],
+    );
+    check(
+        "[leader]\nlocal_lease = \"2999ms\"\n",
+        &[
+            "/etc/p.toml:2:15 PH0106 `leader.local_lease` is 2s 999ms, shorter than three times `leader.heartbeat_interval` (3s)",
+        ],
+    );
+    check(
+        "[leader]\nserver_lease = \"4999ms\"\n",
+        &[
+            "/etc/p.toml:2:16 PH0106 `leader.server_lease` is 4s 999ms, less than a second above `leader.local_lease` (4s)",
+        ],
+    );
+    // A value that was not understood is not complained about twice.
+    check(
+        "[leader]\nheartbeat_interval = \"2s\"\nlocal_lease = 4\n",
+        &[
+            "/etc/p.toml:3:15 PH0104 `leader.local_lease` must be a duration in quotes, not an integer",
+        ],
+    );
+}
+
+#[test]
+fn values_that_do_not_fit_each_other_are_found() {
+    check(
+        "[event_store]\nurl_env = \"A\"\nurl_file = \"a\"\n[read_model]\nschema = \"projector\"\n[defaults]\nretry = { initial = \"31s\" }\n",
+        &[
+            "/etc/p.toml:3:12 PH0106 `event_store.url_env` and `event_store.url_file` are both set",
+            "/etc/p.toml:5:10 PH0106 `read_model.schema` and `read_model.control_schema` are both projector",
+            "/etc/p.toml:7:21 PH0106 `defaults.retry.initial` is 31s, longer than `defaults.retry.max` (30s)",
+        ],
+    );
+    check(
+        "[[projection]]\nname = \"a-b\"\n[[projection]]\nname = \"a-b\"\n[[projection]]\nname = \"a_b\"\nretry = { initial = \"1m\" }\n[[projection]]\nname = \"Order\"\nsha256 = \"0f\"\n",
+        &[
+            "/etc/p.toml:4:8 PH0109 a second [[projection]] is named `a-b`",
+            "/etc/p.toml:6:8 PH0109 the projections `a-b` and `a_b` would share their schemas",
+            "/etc/p.toml:7:21 PH0106 `projection[2].retry.initial` is 1m, longer than `projection[2].retry.max` (30s)",
+            "/etc/p.toml:9:8 PH0108 `projection[3].name` is no name of a projection",
+            "/etc/p.toml:10:10 PH0104 `projection[3].sha256` is no SHA-256 digest",
+        ],
+    );
+    let loaded = parsed("[plugins.limits]\ncall_timeout = \"60s\"\n").expect("only a warning");
+    assert_eq!(loaded.warnings[0].severity, Severity::Warning);
+    assert_eq!(loaded.warnings[0].place.to_string(), "/etc/p.toml:2:16");
+}
+
+#[test]
+fn lock_names_that_share_a_key_are_found() {
+    check(
+        "[leader]\nkey = -2656678946205210572\n[locks.registry]\nnightly-invoices = {}\nother = { namespace = \"x\" }\n",
+        &[
+            "/etc/p.toml:4:20 PH0109 the lock `nightly-invoices` has the same key as the leader lock, -2656678946205210572",
+        ],
+    );
+    check(
+        "[locks.registry]\na = {}\nb = {}\nc = { namespace = \"a\" }\n",
+        &[],
+    );
+}
+
+#[test]
+fn what_is_not_available_yet_is_refused_by_name() {
+    check(
+        "[event_store]\nlayout = \"marten\"\ncolumns = {}\n[leader]\nscope = \"projection\"\n[plugins]\nwatch = true\non_change = \"rebuild\"\n[defaults]\non_error = \"park\"\n[[projection]]\nname = \"a\"\non_error = \"skip\"\nwasi = [\"wasi:x\"]\n",
+        &[
+            "/etc/p.toml:2:10 PH0107 `event_store.layout` = \"marten\" is not available yet",
+            "/etc/p.toml:3:11 PH0107 `event_store.columns` is not available yet",
+            "/etc/p.toml:5:9 PH0107 `leader.scope` = \"projection\" is not available yet",
+            "/etc/p.toml:7:9 PH0107 `plugins.watch` = true is not available yet",
+            "/etc/p.toml:8:13 PH0107 `plugins.on_change` = \"rebuild\" is not available yet",
+            "/etc/p.toml:10:12 PH0107 `defaults.on_error` = \"park\" is not available yet",
+            "/etc/p.toml:13:12 PH0107 `projection.on_error` = \"skip\" is not available yet",
+            "/etc/p.toml:14:8 PH0107 `projection.wasi` with anything in it is not available yet",
+        ],
+    );
+    check(
+        "[plugins]\nwatch = false\non_change = \"refuse\"\n[[projection]]\nname = \"a\"\nwasi = []\n",
+        &[],
+    );
+    check(
+        "[plugins]\nwatch = \"polll\"\n",
+        &[
+            "/etc/p.toml:2:9 PH0104 `plugins.watch` is \"polll\", but must be false, true or \"poll\"",
+        ],
+    );
+}
+
+#[test]
+fn a_projection_has_its_own_settings_above_the_defaults() {
+    let config = valid(
+        "[defaults]\nretry = { attempts_max = 5 }\nstart_from = \"now\"\n[plugins]\ndir = \"/srv\"\n\
+         [[projection]]\nname = \"order\"\nsha256 = \"AB00000000000000000000000000000000000000000000000000000000000000\"\n\
+         config = { when = 2026-01-02, deep = { n = [1, 2.5, true] }, text = \"x\" }\n\
+         retry = { max = \"1m\" }\nstart_from = 1200\nlimits = { memory_max = \"128MiB\" }\n",
+    );
+    let order = config.projection("order");
+    assert_eq!(order.component, Path::new("/srv/order.wasm"));
+    assert_eq!(
+        order.sha256.as_deref(),
+        Some("ab00000000000000000000000000000000000000000000000000000000000000")
+    );
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&order.config_json).ok(),
+        Some(json!({"when": "2026-01-02", "deep": {"n": [1, 2.5, true]}, "text": "x"}))
+    );
+    assert_eq!(
+        (order.retry.attempts_max, order.retry.max),
+        (5, Duration::from_secs(60))
+    );
+    assert_eq!(order.start_from, StartFrom::Position(Position(1200)));
+    assert_eq!(order.limits.memory_max, ByteSize::mib(128));
+    assert_eq!(order.limits.fuel_max, Limits::default().fuel_max);
+
+    let other = config.projection("other");
+    assert_eq!(other.component, Path::new("/srv/other.wasm"));
+    assert_eq!((other.config_json.as_str(), other.sha256), ("{}", None));
+    assert_eq!(other.start_from, StartFrom::Now);
+    assert_eq!(other.limits, Limits::default());
+
+    check(
+        "[[projection]]\nname = \"a\"\nlimits = { stack_max = \"2MiB\" }\n",
+        &["/etc/p.toml:3:12 PH0103 unknown key `stack_max` in [[projection.limits]]"],
+    );
+    check(
+        "[[projection]]\nname = \"a\"\nconfig = { x = inf }\nstart_from = -1\n",
+        &[
+            "/etc/p.toml:3:10 PH0104 `projection[0].config` holds inf, which JSON does not have",
+            "/etc/p.toml:4:14 PH0105 `projection[0].start_from` is -1, but positions begin at 0",
+        ],
+    );
+}
+
+#[test]
+fn paths_are_relative_to_the_folder_of_the_file() {
+    let config = valid(
+        "[host]\ncache_dir = \"c\"\n[plugins]\ndir = \"p\"\n[http]\nadmin_token_file = \"/run/t\"\n\
+         [[projection]]\nname = \"a\"\ncomponent = \"x.wasm\"\n[[projection]]\nname = \"b\"\ncomponent = \"./y.wasm\"\n\
+         [event_store]\nurl_file = \"u\"\n",
+    );
+    assert_eq!(config.host.cache_dir.as_deref(), Some(Path::new("/etc/c")));
+    assert_eq!(
+        config.event_store.url_file.as_deref(),
+        Some(Path::new("/etc/u"))
+    );
+    assert_eq!(
+        config.http.admin_token_file.as_deref(),
+        Some(Path::new("/run/t"))
+    );
+    assert_eq!(config.projection("a").component, Path::new("/etc/p/x.wasm"));
+    assert_eq!(config.projection("b").component, Path::new("/etc/./y.wasm"));
+    assert_eq!(config.projection("c").component, Path::new("/etc/p/c.wasm"));
+}
+
+#[test]
+fn flags_stand_above_the_environment_above_the_file_above_defaults() {
+    let file = "[host]\nnode = \"file\"\nlog_format = \"json\"\n";
+    let environment = Environment::from([
+        ("PROJECTOR_NODE", "variable"),
+        ("PROJECTOR_HTTP_LISTEN", "[::1]:0"),
+        ("PROJECTOR_LOG", ""),
+    ]);
+    let flags = Flags {
+        node: Some("flag".into()),
+        ..Flags::default()
+    };
+    let source = |flags: &Flags, key: &str| {
+        let loaded = parse(file, Path::new("p"), &environment, flags).expect("valid");
+        (
+            loaded.config.host.node.clone(),
+            loaded.source(key).to_string(),
+        )
+    };
+    assert_eq!(
+        source(&flags, "host.node"),
+        ("flag".into(), "flag --node".into())
+    );
+    let none = Flags::default();
+    assert_eq!(
+        source(&none, "host.node"),
+        (
+            "variable".into(),
+            "environment variable PROJECTOR_NODE".into()
+        )
+    );
+    assert_eq!(
+        source(&none, "http.listen").1,
+        "environment variable PROJECTOR_HTTP_LISTEN"
+    );
+    assert_eq!(source(&none, "host.log_format").1, "file, line 3");
+    assert_eq!(source(&none, "host.log").1, "default");
+
+    let bad = Environment::from([("PROJECTOR_LOG_FORMAT", "xml")]);
+    let Err(Faults(found)) = parse("", Path::new("p"), &bad, &none) else {
+        panic!("xml is no log format");
+    };
+    assert_eq!(
+        found[0].place.to_string(),
+        "environment variable PROJECTOR_LOG_FORMAT"
+    );
+}
+
+#[test]
+fn urls_come_from_their_variable_then_a_fallback_then_libpq_variables() {
+    let check = |text: &str, variables: &[(&str, &str)], expected: [&str; 2]| {
+        let mut environment = Environment::default();
+        for (name, value) in variables {
+            environment = environment.with(name, value);
+        }
+        let loaded = parse(text, Path::new("p"), &environment, &Flags::default()).expect("valid");
+        let secrets = &loaded.config.secrets;
+        let found = [&secrets.event_store, &secrets.read_model].map(|secret| match secret {
+            Ok(secret) => format!("{} {}", secret.source, secret.value.expose_secret()),
+            Err(fault) => format!("{} {}", fault.place, fault.message),
+        });
+        assert_eq!(found, expected, "{variables:?}");
+    };
+    check(
+        "",
+        &[
+            ("ES_DATABASE_URL", "postgres://a/a"),
+            ("DATABASE_URL", "postgres://b/b"),
+        ],
+        [
+            "environment variable ES_DATABASE_URL postgres://a/a",
+            "environment variable DATABASE_URL postgres://b/b",
+        ],
+    );
+    check(
+        "",
+        &[("DATABASE_URL", "postgres://b/b"), ("PGHOST", "x")],
+        [
+            "environment variable DATABASE_URL postgres://b/b",
+            "environment variable DATABASE_URL postgres://b/b",
+        ],
+    );
+    check(
+        "[read_model]\nurl_env = \"RM\"\n",
+        &[("PGHOST", "x")],
+        [
+            "environment variable PGHOST postgres://",
+            "p:2:11 no URL for the read model database: the environment variable RM is not set",
+        ],
+    );
+    check(
+        "",
+        &[
+            ("ES_DATABASE_URL", "mysql://u:secret@h/d"),
+            ("DATABASE_URL", "postgres://u:secret@h:x/d"),
+        ],
+        [
+            "environment variable ES_DATABASE_URL the URL of the event store database does not begin with postgres://",
+            "environment variable DATABASE_URL the URL of the read model database is malformed: error with configuration: invalid port number",
+        ],
+    );
+}
+
+#[test]
+fn a_url_file_is_read_without_its_line_end_and_a_missing_one_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("url"), "postgres://u:pw@h/d\n").expect("a file");
+    let text = "[event_store]\nurl_file = \"url\"\n[read_model]\nurl_file = \"none\"\n";
+    let path = folder.path().join("p.toml");
+    let loaded = parse(text, &path, &Environment::default(), &Flags::default()).expect("valid");
+    let secret = loaded
+        .config
+        .secrets
+        .event_store
+        .as_ref()
+        .expect("it is there");
+    assert_eq!(secret.value.expose_secret(), "postgres://u:pw@h/d");
+    assert!(loaded.config.event_store_database().is_ok());
+    let fault = loaded
+        .config
+        .read_model_database()
+        .expect_err("there is no such file");
+    assert!(fault.place.to_string().ends_with("p.toml:4:12"), "{fault}");
+    assert!(fault.message.contains("none for the read model"), "{fault}");
+}
+
+#[test]
+fn no_secret_is_shown_anywhere() {
+    let environment = Environment::from([
+        (
+            "DATABASE_URL",
+            "postgres://me:hunter2@db:5433/app?password=hunter2",
+        ),
+        ("PROJECTOR_ADMIN_TOKEN", "hunter2"),
+    ]);
+    let loaded = parse("", Path::new("p"), &environment, &Flags::default()).expect("valid");
+    let shown = format!("{loaded:?} {environment:?} {:?}", loaded.settings());
+    assert!(!shown.contains("hunter2"), "{shown}");
+    let settings = loaded.settings();
+    let value = |key: &str| {
+        let setting = settings.iter().find(|setting| setting.key == key);
+        setting.map(|setting| setting.value.clone())
+    };
+    assert_eq!(
+        value("read_model.url"),
+        Some(json!("postgres://me:***@db:5433/app"))
+    );
+    assert_eq!(value("http.admin_token"), Some(json!("***")));
+    assert!(
+        loaded
+            .config
+            .admin_token()
+            .is_ok_and(|token| token.is_some())
+    );
+
+    // Pasted into the wrong place, it is not repeated either.
+    for text in [
+        "[event_store]\nurl = \"postgres://me:hunter2@h\"\n",
+        "[event_store]\nurl_env = \"postgres://me:hunter2@h\"\n",
+        "[event_store]\npassword = \"hunter2\"\n",
+        "[http]\nadmin_token_env = \"hunter2!\"\n",
+    ] {
+        let Err(found) = parsed(text) else {
+            panic!("{text} is refused")
+        };
+        assert!(!format!("{found}{found:?}").contains("hunter2"), "{found}");
+    }
+}
