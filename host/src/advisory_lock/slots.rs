@@ -197,3 +197,28 @@ enum Round {
     Won(Slot),
     Full(Session, u32),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_asked_for_once_in_a_process_until_it_is_given_back() {
+        let slots = Slots::new("", "import", 2).expect("two is fine");
+        let claim = slots.claim(0).expect("nobody has it");
+        assert!(slots.clone().claim(0).is_none(), "clones share the book");
+        assert!(slots.claim(1).is_some());
+        drop(claim);
+        assert!(slots.claim(0).is_some());
+    }
+
+    #[test]
+    fn the_number_of_slots_is_bounded() {
+        for refused in [0, SLOTS_MAX + 1] {
+            assert!(matches!(
+                Slots::new("", "import", refused),
+                Err(Error::Usage(_))
+            ));
+        }
+    }
+}

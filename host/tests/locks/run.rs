@@ -49,7 +49,7 @@ fn a_lock_that_is_held_elsewhere_is_75_at_once_and_after_the_wait() {
     assert_eq!(output.status.code(), Some(75));
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("PH0406") && stderr.contains("held by"),
+        stderr.contains("PH0406") && stderr.contains("the lock `a` ("),
         "{stderr}"
     );
     let started = Instant::now();

@@ -93,7 +93,9 @@ pub async fn run(args: Args, target: &Target, out: &Output) -> Result<(), Failur
     let mut signals = child::Signals::listen()?;
     // A signal before the command runs ends the wait, and the connection with it.
     let prepared = tokio::select! {
-        prepared = prepare(&args, target) => prepared.map_err(|error| error.to_failure())?,
+        prepared = prepare(&args, target) => {
+            prepared.map_err(|error| named(error, &args).to_failure())?
+        }
         signal = signals.next() => return Err(by_signal(signal)),
     };
     let (held, runs) = match prepared {
@@ -106,6 +108,22 @@ pub async fn run(args: Args, target: &Target, out: &Output) -> Result<(), Failur
     let running = Running::start(&args.command, args.grace)?;
     let outcome = watch(running, held, &mut signals, &args, out).await?;
     finish(outcome, runs).await
+}
+
+/// People know the name and not the number.
+fn named(error: Error, args: &Args) -> Error {
+    match error {
+        Error::Held {
+            key,
+            holder,
+            waited,
+        } if args.slots.is_none() => Error::Held {
+            key: format!("`{}` ({key})", label(&args.namespace, &args.name)),
+            holder,
+            waited,
+        },
+        other => other,
+    }
 }
 
 enum Prepared {

@@ -92,6 +92,14 @@ fn a_leader_that_hears_nothing_stops_when_its_lease_is_over_and_drops_the_sessio
 }
 
 #[test]
+fn a_leader_that_wakes_from_a_long_sleep_asks_nothing_and_stops() {
+    let mut run = Run::leading();
+    assert_eq!(run.wait(3_600_000), [Action::Drop]);
+    let cause = Cause::LeaseRanOut;
+    assert_eq!(run.phase(), Phase::Draining { term: TERM, cause });
+}
+
+#[test]
 fn a_failed_heartbeat_ends_the_leadership_at_once_and_the_replica_competes_again() {
     let mut run = Run::leading();
     run.wait(1_000);

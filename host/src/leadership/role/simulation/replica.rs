@@ -243,20 +243,16 @@ impl World {
                 };
                 self.schedule(took, event);
             }
-            Phase::Draining { term, .. } => {
-                // The machine is not re-entered from here; the word arrives a moment later.
-                if replica.drained != term {
-                    let (life, input) = (replica.life, Input::Drained(term));
-                    self.replicas[number].drained = term;
-                    self.schedule(
-                        1,
-                        Event::Word {
-                            replica: number,
-                            life,
-                            input,
-                        },
-                    );
-                }
+            // The machine is not re-entered from here; the word arrives a moment later.
+            Phase::Draining { term, .. } if replica.drained != term => {
+                let (life, input) = (replica.life, Input::Drained(term));
+                self.replicas[number].drained = term;
+                let word = Event::Word {
+                    replica: number,
+                    life,
+                    input,
+                };
+                self.schedule(1, word);
             }
             _ => {}
         }
