@@ -6,7 +6,7 @@
 //! in a new snapshot or never will. New writers do not matter. (The settled-gap method; see
 //! `docs/gap-safe-reading.md`.)
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::event::Position;
 
@@ -24,8 +24,13 @@ pub(super) struct Holder {
 pub(super) struct Proof {
     /// Becomes settled when the last holder is gone.
     upto: Position,
-    waiting_for: HashSet<String>,
-    prepared: bool,
+    /// Sessions that are waited for.
+    sessions: HashSet<String>,
+    /// Prepared transactions that are waited for.
+    prepared: HashSet<String>,
+    /// Other prepared transactions, with the look that they were first seen in.
+    strangers: HashMap<String, u64>,
+    looks: u64,
 }
 
 impl Proof {
@@ -33,36 +38,58 @@ impl Proof {
     pub(super) fn begin(upto: Position, holders: &[Holder]) -> Self {
         Self {
             upto,
-            waiting_for: sessions(holders).collect(),
-            prepared: holders.iter().any(|holder| holder.pid.is_none()),
+            sessions: names(holders, true).collect(),
+            prepared: names(holders, false).collect(),
+            strangers: HashMap::new(),
+            looks: 0,
         }
     }
 
     /// One more look at the holders.
     ///
-    /// A transaction that was seen with a session may be prepared meanwhile, and then has no pid and, on some
-    /// versions, another name. So every prepared one counts until none is left.
+    /// A transaction that was seen with a session may be prepared meanwhile; then it has no pid and, on some
+    /// versions, another name. So when a session goes, every prepared transaction that came up in this look is
+    /// waited for, and in the look before, since one look may show a transaction in both shapes. A prepared
+    /// one that came up while all sessions stayed is a new writer's, which does not matter.
     pub(super) fn observe(&mut self, holders: &[Holder]) {
-        let now: HashSet<String> = sessions(holders).collect();
-        self.waiting_for.retain(|holder| now.contains(holder));
-        self.prepared = holders.iter().any(|holder| holder.pid.is_none());
+        let sessions: HashSet<String> = names(holders, true).collect();
+        let prepared: HashSet<String> = names(holders, false).collect();
+        let before = self.sessions.len();
+        self.looks += 1;
+        self.sessions.retain(|holder| sessions.contains(holder));
+        self.prepared.retain(|holder| prepared.contains(holder));
+        self.strangers.retain(|holder, _| prepared.contains(holder));
+        for holder in prepared {
+            if !self.prepared.contains(&holder) {
+                self.strangers.entry(holder).or_insert(self.looks);
+            }
+        }
+        if self.sessions.len() < before {
+            let recent = self.looks - 1;
+            let ours = self.strangers.extract_if(|_, first| *first >= recent);
+            self.prepared.extend(ours.map(|(holder, _)| holder));
+        }
     }
 
     /// The position that is settled now, if the proof is complete.
     pub(super) fn settled(&self) -> Option<Position> {
-        (self.waiting_for.is_empty() && !self.prepared).then_some(self.upto)
+        (self.sessions.is_empty() && self.prepared.is_empty()).then_some(self.upto)
     }
 
     /// Whether this holder is waited for.
     pub(super) fn waits_for(&self, holder: &Holder) -> bool {
-        holder.pid.is_none() || self.waiting_for.contains(&holder.virtual_transaction)
+        let waiting_for = match holder.pid {
+            Some(_) => &self.sessions,
+            None => &self.prepared,
+        };
+        waiting_for.contains(&holder.virtual_transaction)
     }
 }
 
-fn sessions(holders: &[Holder]) -> impl Iterator<Item = String> + '_ {
+fn names(holders: &[Holder], with_session: bool) -> impl Iterator<Item = String> + '_ {
     holders
         .iter()
-        .filter(|holder| holder.pid.is_some())
+        .filter(move |holder| holder.pid.is_some() == with_session)
         .map(|holder| holder.virtual_transaction.clone())
 }
 
@@ -81,6 +108,17 @@ pub(super) fn deliverable(
             next
         })
         .count()
+}
+
+/// How many positions between `mark` and the last of these have no event.
+pub(super) fn missing(mark: Position, delivered: impl Iterator<Item = Position>) -> u64 {
+    let mut last = mark;
+    let mut missing = 0;
+    for position in delivered {
+        missing += (position.0 - last.0 - 1).unsigned_abs();
+        last = position;
+    }
+    missing
 }
 
 #[cfg(test)]
@@ -123,6 +161,35 @@ mod tests {
         assert_eq!(proof.settled(), None);
         proof.observe(&[]);
         assert_eq!(proof.settled(), Some(Position(9)));
+    }
+
+    #[test]
+    fn a_transaction_that_shows_in_both_shapes_while_it_is_prepared_is_waited_for() {
+        let mut proof = Proof::begin(Position(9), &[session("3/1")]);
+        proof.observe(&[session("3/1"), prepared("-1/748")]);
+        proof.observe(&[prepared("-1/748")]);
+        assert_eq!(proof.settled(), None);
+        assert!(proof.waits_for(&prepared("-1/748")));
+    }
+
+    #[test]
+    fn prepared_transactions_that_come_and_go_do_not_hold_a_proof_open() {
+        let mut proof = Proof::begin(Position(9), &[session("3/1"), prepared("-1/700")]);
+        proof.observe(&[session("3/1"), prepared("-1/700"), prepared("-1/701")]);
+        proof.observe(&[session("3/1"), prepared("-1/701"), prepared("-1/702")]);
+        proof.observe(&[prepared("-1/701"), prepared("-1/702"), prepared("-1/703")]);
+        assert!(!proof.waits_for(&prepared("-1/701")), "it came up long before");
+        assert!(proof.waits_for(&prepared("-1/702")) && proof.waits_for(&prepared("-1/703")));
+        proof.observe(&[prepared("-1/701"), prepared("-1/704")]);
+        assert_eq!(proof.settled(), Some(Position(9)));
+    }
+
+    #[test]
+    fn what_is_missing_is_counted() {
+        let positions = [3, 4, 7].map(Position);
+        assert_eq!(missing(Position(0), positions.into_iter()), 4);
+        assert_eq!(missing(Position(2), positions.into_iter()), 2);
+        assert_eq!(missing(Position(7), std::iter::empty()), 0);
     }
 
     fn check(mark: i64, floor: i64, positions: &[i64], expected: usize) {
