@@ -115,8 +115,8 @@ impl Feed {
             .shared
             .stretch(&mut connection, after, upto, subscription, limits)
             .await;
-        if reused && matches!(found, Err(DatabaseError::Lost(_))) {
-            // It died while nobody used it.
+        if reused && found.as_ref().is_err_and(was_closed) {
+            // It was closed while nobody used it.
             connection = self.shared.connect().await?;
             found = self
                 .shared
@@ -186,6 +186,12 @@ impl Shared {
         let found = bounded(self.database.name, READ_TIMEOUT, reading).await?;
         rows::found(&found, events_max).map_err(DatabaseError::from)
     }
+}
+
+/// Whether the session had ended before the statement, or with it.
+fn was_closed(error: &DatabaseError) -> bool {
+    let ended = |state: &str| state.starts_with("57P");
+    matches!(error, DatabaseError::Lost(_)) || error.sqlstate().is_some_and(ended)
 }
 
 /// A LIKE pattern for a beginning.

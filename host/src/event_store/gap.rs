@@ -178,7 +178,10 @@ mod tests {
         proof.observe(&[session("3/1"), prepared("-1/700"), prepared("-1/701")]);
         proof.observe(&[session("3/1"), prepared("-1/701"), prepared("-1/702")]);
         proof.observe(&[prepared("-1/701"), prepared("-1/702"), prepared("-1/703")]);
-        assert!(!proof.waits_for(&prepared("-1/701")), "it came up long before");
+        assert!(
+            !proof.waits_for(&prepared("-1/701")),
+            "it came up long before"
+        );
         assert!(proof.waits_for(&prepared("-1/702")) && proof.waits_for(&prepared("-1/703")));
         proof.observe(&[prepared("-1/701"), prepared("-1/704")]);
         assert_eq!(proof.settled(), Some(Position(9)));

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Class;
 
+use super::Options;
 use super::error::Error;
 use super::event::Position;
 use super::feed::{Feed, Shared};
@@ -25,7 +26,6 @@ use super::mark::{ListenerState, Mark, SourceState};
 use super::preflight::StoreIdentity;
 use super::ring::Ring;
 use super::wakeup::Listener;
-use super::Options;
 use look::Look;
 use session::Session;
 
@@ -173,8 +173,7 @@ impl Service {
         listener: &watch::Receiver<ListenerState>,
     ) -> Result<std::convert::Infallible, Error> {
         let mark = self.mark.borrow().settled_upto;
-        let mut session =
-            Session::open(&self.options, &self.layout, mark, &self.identity).await?;
+        let mut session = Session::open(&self.options, &self.layout, mark, &self.identity).await?;
         self.begin(&mut session).await?;
         loop {
             let mut look = Look::More;
