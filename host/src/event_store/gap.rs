@@ -214,52 +214,102 @@ mod tests {
         check(5, 7, &[7, 8, 10], 2);
     }
 
-    proptest! {
-        /// Writers draw numbers in order and end in any order; a proof that says "settled" is never wrong.
-        #[test]
-        fn nothing_appears_below_a_settled_position(
-            steps in proptest::collection::vec((0_usize..6, proptest::bool::ANY), 1..200),
-        ) {
-            // (number, committed) of ended transactions; open ones by slot, each with the numbers it drew.
-            let mut visible: HashSet<i64> = HashSet::new();
-            let mut open: Vec<Option<(String, Vec<i64>)>> = vec![None; 6];
-            let (mut next, mut names) = (1_i64, 0_u32);
-            let (mut mark, mut floor) = (Position(0), Position(0));
-            let mut delivered: Vec<i64> = Vec::new();
-            let mut proof: Option<Proof> = None;
-            for (slot, commit) in steps {
-                match open[slot].take() {
-                    None => {
-                        names += 1;
-                        open[slot] = Some((format!("{slot}/{names}"), vec![next]));
-                        next += 1;
-                    }
-                    Some((name, mut numbers)) if !commit && numbers.len() < 3 => {
-                        numbers.push(next);
-                        next += 1;
-                        open[slot] = Some((name, numbers));
-                    }
-                    Some((_, numbers)) => if commit { visible.extend(numbers) },
-                }
-                let holders: Vec<Holder> = open.iter().flatten().map(|(name, _)| session(name)).collect();
-                let mut rows: Vec<i64> = visible.iter().copied().filter(|number| *number > mark.0).collect();
-                rows.sort_unstable();
-                let count = deliverable(mark, floor, rows.iter().map(|&number| Position(number)));
-                delivered.extend(&rows[..count]);
-                if let Some(&last) = rows[..count].last() { mark = mark.max(Position(last)) }
-                mark = mark.max(floor);
-                if count < rows.len() {
-                    let running = proof.get_or_insert_with(|| Proof::begin(Position(rows[rows.len() - 1]), &holders));
-                    running.observe(&holders);
-                    if let Some(settled) = running.settled() {
-                        floor = settled;
-                        proof = None;
-                    }
+    /// An open transaction: the numbers it drew, and how the server shows it.
+    struct Open {
+        numbers: Vec<i64>,
+        shown: Vec<Holder>,
+    }
+
+    /// A reader against a made-up server.
+    #[derive(Default)]
+    struct Reader {
+        mark: Position,
+        floor: Position,
+        proof: Option<Proof>,
+        delivered: Vec<i64>,
+    }
+
+    impl Reader {
+        fn look(&mut self, visible: &HashSet<i64>, open: &[Option<Open>]) {
+            let holders: Vec<Holder> = open
+                .iter()
+                .flatten()
+                .flat_map(|o| o.shown.clone())
+                .collect();
+            if let Some(proof) = &mut self.proof {
+                proof.observe(&holders);
+                if let Some(settled) = proof.settled() {
+                    self.floor = settled;
+                    self.proof = None;
                 }
             }
-            prop_assert!(delivered.is_sorted(), "in order: {:?}", delivered);
-            let missed: Vec<i64> = visible.iter().copied().filter(|number| *number <= mark.0 && !delivered.contains(number)).collect();
+            let mut rows: Vec<i64> = visible
+                .iter()
+                .copied()
+                .filter(|n| *n > self.mark.0)
+                .collect();
+            rows.sort_unstable();
+            let count = deliverable(self.mark, self.floor, rows.iter().copied().map(Position));
+            self.delivered.extend(&rows[..count]);
+            let last = rows[..count]
+                .last()
+                .map_or(self.mark, |last| Position(*last));
+            self.mark = last.max(self.mark).max(self.floor);
+            if count < rows.len() && self.proof.is_none() {
+                self.proof = Some(Proof::begin(Position(rows[rows.len() - 1]), &holders));
+            }
+        }
+    }
+
+    proptest! {
+        /// Writers draw numbers in order, end or are prepared in any order; nothing ever appears below the mark.
+        #[test]
+        fn nothing_appears_at_or_below_what_was_settled(
+            steps in proptest::collection::vec((0_usize..6, 0_u8..6, proptest::bool::ANY), 1..300),
+        ) {
+            let mut visible: HashSet<i64> = HashSet::new();
+            let mut open: Vec<Option<Open>> = (0..6).map(|_| None).collect();
+            let (mut next, mut names) = (1_i64, 0_u32);
+            let mut reader = Reader::default();
+            for (slot, action, look) in steps {
+                names += 1;
+                match (open[slot].take(), action) {
+                    (None, _) => {
+                        open[slot] = Some(Open { numbers: vec![next], shown: vec![session(&format!("{slot}/{names}"))] });
+                        next += 1;
+                    }
+                    (Some(mut writer), 0 | 1) if writer.shown[0].pid.is_some() => {
+                        writer.numbers.push(next);
+                        next += 1;
+                        open[slot] = Some(writer);
+                    }
+                    // Prepared: under another name, and one look may see both shapes.
+                    (Some(mut writer), 2 | 3) if writer.shown[0].pid.is_some() => {
+                        writer.shown.push(prepared(&format!("-1/{names}")));
+                        open[slot] = Some(writer);
+                        if action == 2 {
+                            reader.look(&visible, &open);
+                        }
+                        open[slot].iter_mut().for_each(|writer| drop(writer.shown.remove(0)));
+                    }
+                    (Some(writer), 4 | 2) => visible.extend(writer.numbers),
+                    (Some(_), _) => {}
+                }
+                if look {
+                    reader.look(&visible, &open);
+                }
+            }
+            prop_assert!(reader.delivered.is_sorted_by(|a, b| a < b), "in order: {:?}", reader.delivered);
+            let delivered: HashSet<i64> = reader.delivered.iter().copied().collect();
+            let missed: Vec<i64> =
+                visible.iter().copied().filter(|n| *n <= reader.mark.0 && !delivered.contains(n)).collect();
             prop_assert!(missed.is_empty(), "lost: {:?}", missed);
+            // When all have ended, everything is delivered: nothing is waited for in vain.
+            open.fill_with(|| None);
+            for _ in 0..3 {
+                reader.look(&visible, &open);
+            }
+            prop_assert_eq!(reader.delivered.len(), visible.len());
         }
     }
 }
