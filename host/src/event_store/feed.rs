@@ -1,5 +1,6 @@
 //! Reading below the mark: the handle that every projection has.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,12 +26,21 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Positions that one statement looks at, at most.
 const STRETCH_POSITIONS_MAX: i64 = 200_000;
 
+/// Rows that are asked for at least, however large the last ones were.
+const ROWS_MIN: i64 = 16;
+
 /// Reads settled events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Feed {
     pub(super) mark: watch::Receiver<Mark>,
     pub(super) shared: Arc<Shared>,
+    pub(super) rows: Rows,
 }
+
+/// How many rows are worth asking for: the server turns each payload into text before it knows which ones fit,
+/// so with large events it should not find ten thousand of them for a batch that holds fifty.
+#[derive(Debug)]
+pub(super) struct Rows(AtomicI64);
 
 /// What the feed shares with the service.
 #[derive(Debug)]
@@ -103,6 +113,8 @@ impl Feed {
     ) -> Result<Batch, Error> {
         // A stretch that is not too long, so that a rare type cannot make one statement run for minutes.
         let upto = settled.min(Position(after.0.saturating_add(STRETCH_POSITIONS_MAX)));
+        let events_max = i64::try_from(limits.events_max.max(1)).unwrap_or(i64::MAX);
+        let rows_max = self.rows.ask(events_max);
         let mut slot = self.shared.reading.lock().await;
         // Taken out: if this call is cancelled or fails, the session closes with whatever is owed on it.
         let idle = slot.take();
@@ -113,23 +125,50 @@ impl Feed {
         };
         let mut found = self
             .shared
-            .stretch(&mut connection, after, upto, subscription, limits)
+            .stretch(&mut connection, after, upto, subscription, rows_max, limits)
             .await;
         if reused && found.as_ref().is_err_and(was_closed) {
             // It was closed while nobody used it.
             connection = self.shared.connect().await?;
             found = self
                 .shared
-                .stretch(&mut connection, after, upto, subscription, limits)
+                .stretch(&mut connection, after, upto, subscription, rows_max, limits)
                 .await;
         }
         let found = found?;
         *slot = Some(connection);
+        drop(slot);
+        self.rows.learn(found.events.len(), found.cut, rows_max);
         Ok(Batch {
             after,
             upto: if found.cut { found.cut_at } else { upto },
             events: found.events,
         })
+    }
+}
+
+impl Rows {
+    /// As many as a batch may hold.
+    pub(super) const fn unlimited() -> Self {
+        Self(AtomicI64::new(i64::MAX))
+    }
+
+    fn ask(&self, events_max: i64) -> i64 {
+        self.0.load(Ordering::Relaxed).min(events_max)
+    }
+
+    /// Next time twice as many as fitted, so that the number grows again when it was the limit.
+    fn learn(&self, fitted: usize, cut: bool, asked: i64) {
+        let fitted = i64::try_from(fitted).unwrap_or(i64::MAX);
+        let next = if cut { fitted } else { asked };
+        self.0
+            .store(next.saturating_mul(2).max(ROWS_MIN), Ordering::Relaxed);
+    }
+}
+
+impl Clone for Rows {
+    fn clone(&self) -> Self {
+        Self(AtomicI64::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
@@ -164,6 +203,7 @@ impl Shared {
         after: Position,
         upto: Position,
         subscription: &Subscription,
+        rows_max: i64,
         limits: BatchLimits,
     ) -> Result<Found, DatabaseError> {
         let types = (!subscription.types.is_empty()).then_some(&subscription.types);
@@ -173,18 +213,17 @@ impl Shared {
             .map(|prefix| like(prefix))
             .collect();
         let prefixes = (!prefixes.is_empty()).then_some(prefixes);
-        let events_max = i64::try_from(limits.events_max.max(1)).unwrap_or(i64::MAX);
         let statement = rows::sized(&self.layout, include_str!("sql/below.sql"));
         let reading = sqlx::query(AssertSqlSafe(statement))
             .bind(after.0)
-            .bind(events_max)
+            .bind(rows_max)
             .bind(i64::try_from(limits.bytes_max).unwrap_or(i64::MAX))
             .bind(upto.0)
             .bind(types)
             .bind(prefixes)
             .fetch_all(connection);
         let found = bounded(self.database.name, READ_TIMEOUT, reading).await?;
-        rows::found(&found, events_max).map_err(DatabaseError::from)
+        rows::found(&found, rows_max).map_err(DatabaseError::from)
     }
 }
 

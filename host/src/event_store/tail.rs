@@ -20,7 +20,7 @@ use crate::error::Class;
 use super::Options;
 use super::error::Error;
 use super::event::Position;
-use super::feed::{Feed, Shared};
+use super::feed::{Feed, Rows, Shared};
 use super::layout::Layout;
 use super::mark::{ListenerState, Mark, SourceState};
 use super::preflight::StoreIdentity;
@@ -67,6 +67,7 @@ impl Service {
         let feed = Feed {
             mark: seen,
             shared: Arc::clone(&shared),
+            rows: Rows::unlimited(),
         };
         let service = Self {
             options,
