@@ -2,7 +2,7 @@
 
 use projector_host::event_store::event::{Position, Subscription};
 use projector_host::event_store::layout::Layout;
-use projector_host::event_store::{Error, Service, preflight};
+use projector_host::event_store::{Error, Service, inspect, preflight};
 
 use super::support::*;
 
@@ -92,4 +92,69 @@ async fn another_store_than_the_expected_one_is_refused_by_the_service_and_by_th
     let (service, feed) = Service::new(options(store.url()), last);
     let reader = Reader::run(service.expecting(here), feed);
     assert_eq!(reader.positions(last).await, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_role_that_may_only_read_the_table_is_enough() {
+    let store = Store::create().await;
+    let role = format!("reader_{}", store.database.name());
+    let mut writer = store.writer("importer").await;
+    writer
+        .run(&format!(
+            "CREATE ROLE {role} LOGIN;
+             GRANT USAGE ON SCHEMA event_store TO {role};
+             GRANT SELECT ON event_store.events TO {role}"
+        ))
+        .await;
+    let url = store.url().replace("postgres@", &format!("{role}@"));
+    assert_ne!(url, store.url());
+    let reader = Reader::start(options(&url), Position(0));
+    let mut slow = store.writer("slow").await;
+    slow.run("BEGIN").await;
+    slow.one("a").await;
+    writer.one("b").await;
+    // It sees another role's writer, by name.
+    let mark = reader.held_by(1, &[Some(slow.pid)]).await;
+    let held = mark.held.expect("something is held");
+    assert_eq!(held.waiting_for[0].application_name, "slow");
+    slow.run("COMMIT").await;
+    reader.settled(Position(2)).await;
+    assert_eq!(reader.positions(Position(2)).await, [1, 2]);
+    drop(reader);
+    writer.run(&format!("DROP OWNED BY {role}")).await;
+    let kill = format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{role}'"
+    );
+    writer.until(&kill, 0).await;
+    writer.run(&format!("DROP ROLE {role}")).await;
+}
+
+#[tokio::test]
+async fn lag_is_what_the_stores_clock_says() {
+    let store = Store::create().await;
+    let mut writer = store.writer("writer").await;
+    writer
+        .run(
+            "INSERT INTO event_store.events (stream, version, type, data, recorded_at)
+             SELECT 'a', i, 'T', '{}', clock_timestamp() + make_interval(secs => 100 * i - 300)
+             FROM generate_series(1, 4) AS i",
+        )
+        .await;
+    let layout = Layout::Projector { schema: schema() };
+    let checkpoints = [0, 1, 2, 3, 4].map(Position);
+    let head = inspect::head(&mut writer.connection, &layout)
+        .await
+        .expect("the head");
+    assert_eq!(head, Position(4));
+    let lags = inspect::lag_seconds(&mut writer.connection, &layout, &checkpoints)
+        .await
+        .expect("the lags");
+    let expected = [200.0, 100.0, 0.0, 0.0, 0.0];
+    for (lag, expected) in lags.iter().zip(expected) {
+        assert!(
+            *lag >= expected && *lag < expected + PATIENCE.as_secs_f64(),
+            "{lags:?}"
+        );
+    }
+    assert_eq!(lags[3..], [0.0, 0.0], "the future and the end");
 }
