@@ -1,12 +1,14 @@
 //! Reading below the mark: the handle that every projection has.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Executor as _};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
+use crate::database::error::Error as DatabaseError;
 use crate::database::session::{Database, Purpose, bounded};
 
 use super::BatchLimits;
@@ -14,24 +16,39 @@ use super::error::Error;
 use super::event::{Batch, Position, Subscription};
 use super::layout::Layout;
 use super::mark::Mark;
+use super::preflight::{self, StoreIdentity};
 use super::ring::Ring;
-use super::rows;
+use super::rows::{self, Found};
 
 /// Longest wait for one batch's rows. The server's own `statement_timeout` is shorter.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Positions that one statement looks at, at most.
+const STRETCH_POSITIONS_MAX: i64 = 200_000;
+
+/// Rows that are asked for at least, however large the last ones were.
+const ROWS_MIN: i64 = 16;
 
 /// Reads settled events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Feed {
     pub(super) mark: watch::Receiver<Mark>,
     pub(super) shared: Arc<Shared>,
+    pub(super) rows: Rows,
 }
+
+/// How many rows are worth asking for: the server turns each payload into text before it knows which ones fit,
+/// so with large events it should not find ten thousand of them for a batch that holds fifty.
+#[derive(Debug)]
+pub(super) struct Rows(AtomicI64);
 
 /// What the feed shares with the service.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) layout: Layout,
     pub(super) database: Database,
+    /// Which store is read; none before the service's first session.
+    pub(super) identity: watch::Receiver<Option<StoreIdentity>>,
     pub(super) ring: Mutex<Ring>,
     /// One session for all projections that are too far behind for the ring.
     pub(super) reading: AsyncMutex<Option<PgConnection>>,
@@ -90,17 +107,105 @@ impl Feed {
     async fn read(
         &self,
         after: Position,
-        upto: Position,
+        settled: Position,
         subscription: &Subscription,
         limits: BatchLimits,
     ) -> Result<Batch, Error> {
+        // A stretch that is not too long, so that a rare type cannot make one statement run for minutes.
+        let upto = settled.min(Position(after.0.saturating_add(STRETCH_POSITIONS_MAX)));
+        let events_max = i64::try_from(limits.events_max.max(1)).unwrap_or(i64::MAX);
+        let rows_max = self.rows.ask(events_max);
         let mut slot = self.shared.reading.lock().await;
         // Taken out: if this call is cancelled or fails, the session closes with whatever is owed on it.
-        let mut connection = match slot.take() {
+        let idle = slot.take();
+        let reused = idle.is_some();
+        let mut connection = match idle {
             Some(connection) => connection,
-            None => self.shared.database.connect(&Purpose::Read).await?,
+            None => self.shared.connect().await?,
         };
-        let name = self.shared.database.name;
+        let mut found = self
+            .shared
+            .stretch(&mut connection, after, upto, subscription, rows_max, limits)
+            .await;
+        if reused && found.as_ref().is_err_and(was_closed) {
+            // It was closed while nobody used it.
+            connection = self.shared.connect().await?;
+            found = self
+                .shared
+                .stretch(&mut connection, after, upto, subscription, rows_max, limits)
+                .await;
+        }
+        let found = found?;
+        *slot = Some(connection);
+        drop(slot);
+        self.rows.learn(found.events.len(), found.cut, rows_max);
+        Ok(Batch {
+            after,
+            upto: if found.cut { found.cut_at } else { upto },
+            events: found.events,
+        })
+    }
+}
+
+impl Rows {
+    /// As many as a batch may hold.
+    pub(super) const fn unlimited() -> Self {
+        Self(AtomicI64::new(i64::MAX))
+    }
+
+    fn ask(&self, events_max: i64) -> i64 {
+        self.0.load(Ordering::Relaxed).min(events_max)
+    }
+
+    /// Next time twice as many as fitted, so that the number grows again when it was the limit.
+    fn learn(&self, fitted: usize, cut: bool, asked: i64) {
+        let fitted = i64::try_from(fitted).unwrap_or(i64::MAX);
+        let next = if cut { fitted } else { asked };
+        self.0
+            .store(next.saturating_mul(2).max(ROWS_MIN), Ordering::Relaxed);
+    }
+}
+
+impl Clone for Rows {
+    fn clone(&self) -> Self {
+        Self(AtomicI64::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl Shared {
+    /// A session to the very store that the service reads: the mark means nothing on another.
+    async fn connect(&self) -> Result<PgConnection, Error> {
+        let mut identity = self.identity.clone();
+        let known = identity
+            .wait_for(Option::is_some)
+            .await
+            .map_err(|_| Error::Ended)?
+            .clone();
+        let mut connection = self.database.connect(&Purpose::Read).await?;
+        let name = self.database.name;
+        let preparing = async {
+            preflight::check_known(&mut connection, &self.layout, known.as_ref()).await?;
+            // The best plan depends on which types are wanted.
+            connection
+                .execute("SET plan_cache_mode = force_custom_plan")
+                .await?;
+            Ok::<(), Error>(())
+        };
+        tokio::time::timeout(READ_TIMEOUT, preparing)
+            .await
+            .map_err(|_| Error::Database(format!("no answer from the {name} database")))??;
+        Ok(connection)
+    }
+
+    async fn stretch(
+        &self,
+        connection: &mut PgConnection,
+        after: Position,
+        upto: Position,
+        subscription: &Subscription,
+        rows_max: i64,
+        limits: BatchLimits,
+    ) -> Result<Found, DatabaseError> {
         let types = (!subscription.types.is_empty()).then_some(&subscription.types);
         let prefixes: Vec<String> = subscription
             .stream_prefixes
@@ -108,40 +213,24 @@ impl Feed {
             .map(|prefix| like(prefix))
             .collect();
         let prefixes = (!prefixes.is_empty()).then_some(prefixes);
-        let events_max = limits.events_max.max(1);
-        let reading = sqlx::query(AssertSqlSafe(
-            self.shared.layout.render(include_str!("sql/below.sql")),
-        ))
-        .bind(after.0)
-        .bind(upto.0)
-        .bind(types)
-        .bind(prefixes)
-        .bind(i64::try_from(events_max).unwrap_or(i64::MAX))
-        .bind(i64::try_from(limits.bytes_max).unwrap_or(i64::MAX))
-        .fetch_all(&mut connection);
-        let found = bounded(name, READ_TIMEOUT, reading).await?;
-        *slot = Some(connection);
-        drop(slot);
-        let all: usize = match found.first() {
-            Some(row) => usize::try_from(row.try_get::<i64, _>(9)?).unwrap_or(usize::MAX),
-            None => 0,
-        };
-        let events = found
-            .iter()
-            .map(rows::event)
-            .collect::<Result<Vec<_>, _>>()?;
-        // Cut short by a bound: more wanted events may stand behind the last one.
-        let cut = events.len() < all || all >= events_max;
-        let upto = match events.last() {
-            Some(last) if cut => last.position,
-            _ => upto,
-        };
-        Ok(Batch {
-            after,
-            upto,
-            events,
-        })
+        let statement = rows::sized(&self.layout, include_str!("sql/below.sql"));
+        let reading = sqlx::query(AssertSqlSafe(statement))
+            .bind(after.0)
+            .bind(rows_max)
+            .bind(i64::try_from(limits.bytes_max).unwrap_or(i64::MAX))
+            .bind(upto.0)
+            .bind(types)
+            .bind(prefixes)
+            .fetch_all(connection);
+        let found = bounded(self.database.name, READ_TIMEOUT, reading).await?;
+        rows::found(&found, rows_max).map_err(DatabaseError::from)
     }
+}
+
+/// Whether the session had ended before the statement, or with it.
+fn was_closed(error: &DatabaseError) -> bool {
+    let ended = |state: &str| state.starts_with("57P");
+    matches!(error, DatabaseError::Lost(_)) || error.sqlstate().is_some_and(ended)
 }
 
 /// A LIKE pattern for a beginning.

@@ -6,7 +6,7 @@
 //! in a new snapshot or never will. New writers do not matter. (The settled-gap method; see
 //! `docs/gap-safe-reading.md`.)
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::event::Position;
 
@@ -24,8 +24,13 @@ pub(super) struct Holder {
 pub(super) struct Proof {
     /// Becomes settled when the last holder is gone.
     upto: Position,
-    waiting_for: HashSet<String>,
-    prepared: bool,
+    /// Sessions that are waited for.
+    sessions: HashSet<String>,
+    /// Prepared transactions that are waited for.
+    prepared: HashSet<String>,
+    /// Other prepared transactions, with the look that they were first seen in.
+    strangers: HashMap<String, u64>,
+    looks: u64,
 }
 
 impl Proof {
@@ -33,36 +38,58 @@ impl Proof {
     pub(super) fn begin(upto: Position, holders: &[Holder]) -> Self {
         Self {
             upto,
-            waiting_for: sessions(holders).collect(),
-            prepared: holders.iter().any(|holder| holder.pid.is_none()),
+            sessions: names(holders, true).collect(),
+            prepared: names(holders, false).collect(),
+            strangers: HashMap::new(),
+            looks: 0,
         }
     }
 
     /// One more look at the holders.
     ///
-    /// A transaction that was seen with a session may be prepared meanwhile, and then has no pid and, on some
-    /// versions, another name. So every prepared one counts until none is left.
+    /// A transaction that was seen with a session may be prepared meanwhile; then it has no pid and, on some
+    /// versions, another name. So when a session goes, every prepared transaction that came up in this look is
+    /// waited for, and in the look before, since one look may show a transaction in both shapes. A prepared
+    /// one that came up while all sessions stayed is a new writer's, which does not matter.
     pub(super) fn observe(&mut self, holders: &[Holder]) {
-        let now: HashSet<String> = sessions(holders).collect();
-        self.waiting_for.retain(|holder| now.contains(holder));
-        self.prepared = holders.iter().any(|holder| holder.pid.is_none());
+        let sessions: HashSet<String> = names(holders, true).collect();
+        let prepared: HashSet<String> = names(holders, false).collect();
+        let before = self.sessions.len();
+        self.looks += 1;
+        self.sessions.retain(|holder| sessions.contains(holder));
+        self.prepared.retain(|holder| prepared.contains(holder));
+        self.strangers.retain(|holder, _| prepared.contains(holder));
+        for holder in prepared {
+            if !self.prepared.contains(&holder) {
+                self.strangers.entry(holder).or_insert(self.looks);
+            }
+        }
+        if self.sessions.len() < before {
+            let recent = self.looks - 1;
+            let ours = self.strangers.extract_if(|_, first| *first >= recent);
+            self.prepared.extend(ours.map(|(holder, _)| holder));
+        }
     }
 
     /// The position that is settled now, if the proof is complete.
     pub(super) fn settled(&self) -> Option<Position> {
-        (self.waiting_for.is_empty() && !self.prepared).then_some(self.upto)
+        (self.sessions.is_empty() && self.prepared.is_empty()).then_some(self.upto)
     }
 
     /// Whether this holder is waited for.
     pub(super) fn waits_for(&self, holder: &Holder) -> bool {
-        holder.pid.is_none() || self.waiting_for.contains(&holder.virtual_transaction)
+        let waiting_for = match holder.pid {
+            Some(_) => &self.sessions,
+            None => &self.prepared,
+        };
+        waiting_for.contains(&holder.virtual_transaction)
     }
 }
 
-fn sessions(holders: &[Holder]) -> impl Iterator<Item = String> + '_ {
+fn names(holders: &[Holder], with_session: bool) -> impl Iterator<Item = String> + '_ {
     holders
         .iter()
-        .filter(|holder| holder.pid.is_some())
+        .filter(move |holder| holder.pid.is_some() == with_session)
         .map(|holder| holder.virtual_transaction.clone())
 }
 
@@ -81,6 +108,17 @@ pub(super) fn deliverable(
             next
         })
         .count()
+}
+
+/// How many positions between `mark` and the last of these have no event.
+pub(super) fn missing(mark: Position, delivered: impl Iterator<Item = Position>) -> u64 {
+    let mut last = mark;
+    let mut missing = 0;
+    for position in delivered {
+        missing += (position.0 - last.0 - 1).unsigned_abs();
+        last = position;
+    }
+    missing
 }
 
 #[cfg(test)]
@@ -125,6 +163,38 @@ mod tests {
         assert_eq!(proof.settled(), Some(Position(9)));
     }
 
+    #[test]
+    fn a_transaction_that_shows_in_both_shapes_while_it_is_prepared_is_waited_for() {
+        let mut proof = Proof::begin(Position(9), &[session("3/1")]);
+        proof.observe(&[session("3/1"), prepared("-1/748")]);
+        proof.observe(&[prepared("-1/748")]);
+        assert_eq!(proof.settled(), None);
+        assert!(proof.waits_for(&prepared("-1/748")));
+    }
+
+    #[test]
+    fn prepared_transactions_that_come_and_go_do_not_hold_a_proof_open() {
+        let mut proof = Proof::begin(Position(9), &[session("3/1"), prepared("-1/700")]);
+        proof.observe(&[session("3/1"), prepared("-1/700"), prepared("-1/701")]);
+        proof.observe(&[session("3/1"), prepared("-1/701"), prepared("-1/702")]);
+        proof.observe(&[prepared("-1/701"), prepared("-1/702"), prepared("-1/703")]);
+        assert!(
+            !proof.waits_for(&prepared("-1/701")),
+            "it came up long before"
+        );
+        assert!(proof.waits_for(&prepared("-1/702")) && proof.waits_for(&prepared("-1/703")));
+        proof.observe(&[prepared("-1/701"), prepared("-1/704")]);
+        assert_eq!(proof.settled(), Some(Position(9)));
+    }
+
+    #[test]
+    fn what_is_missing_is_counted() {
+        let positions = [3, 4, 7].map(Position);
+        assert_eq!(missing(Position(0), positions.into_iter()), 4);
+        assert_eq!(missing(Position(2), positions.into_iter()), 2);
+        assert_eq!(missing(Position(7), std::iter::empty()), 0);
+    }
+
     fn check(mark: i64, floor: i64, positions: &[i64], expected: usize) {
         let positions = positions.iter().map(|&position| Position(position));
         assert_eq!(
@@ -144,52 +214,102 @@ mod tests {
         check(5, 7, &[7, 8, 10], 2);
     }
 
-    proptest! {
-        /// Writers draw numbers in order and end in any order; a proof that says "settled" is never wrong.
-        #[test]
-        fn nothing_appears_below_a_settled_position(
-            steps in proptest::collection::vec((0_usize..6, proptest::bool::ANY), 1..200),
-        ) {
-            // (number, committed) of ended transactions; open ones by slot, each with the numbers it drew.
-            let mut visible: HashSet<i64> = HashSet::new();
-            let mut open: Vec<Option<(String, Vec<i64>)>> = vec![None; 6];
-            let (mut next, mut names) = (1_i64, 0_u32);
-            let (mut mark, mut floor) = (Position(0), Position(0));
-            let mut delivered: Vec<i64> = Vec::new();
-            let mut proof: Option<Proof> = None;
-            for (slot, commit) in steps {
-                match open[slot].take() {
-                    None => {
-                        names += 1;
-                        open[slot] = Some((format!("{slot}/{names}"), vec![next]));
-                        next += 1;
-                    }
-                    Some((name, mut numbers)) if !commit && numbers.len() < 3 => {
-                        numbers.push(next);
-                        next += 1;
-                        open[slot] = Some((name, numbers));
-                    }
-                    Some((_, numbers)) => if commit { visible.extend(numbers) },
-                }
-                let holders: Vec<Holder> = open.iter().flatten().map(|(name, _)| session(name)).collect();
-                let mut rows: Vec<i64> = visible.iter().copied().filter(|number| *number > mark.0).collect();
-                rows.sort_unstable();
-                let count = deliverable(mark, floor, rows.iter().map(|&number| Position(number)));
-                delivered.extend(&rows[..count]);
-                if let Some(&last) = rows[..count].last() { mark = mark.max(Position(last)) }
-                mark = mark.max(floor);
-                if count < rows.len() {
-                    let running = proof.get_or_insert_with(|| Proof::begin(Position(rows[rows.len() - 1]), &holders));
-                    running.observe(&holders);
-                    if let Some(settled) = running.settled() {
-                        floor = settled;
-                        proof = None;
-                    }
+    /// An open transaction: the numbers it drew, and how the server shows it.
+    struct Open {
+        numbers: Vec<i64>,
+        shown: Vec<Holder>,
+    }
+
+    /// A reader against a made-up server.
+    #[derive(Default)]
+    struct Reader {
+        mark: Position,
+        floor: Position,
+        proof: Option<Proof>,
+        delivered: Vec<i64>,
+    }
+
+    impl Reader {
+        fn look(&mut self, visible: &HashSet<i64>, open: &[Option<Open>]) {
+            let holders: Vec<Holder> = open
+                .iter()
+                .flatten()
+                .flat_map(|o| o.shown.clone())
+                .collect();
+            if let Some(proof) = &mut self.proof {
+                proof.observe(&holders);
+                if let Some(settled) = proof.settled() {
+                    self.floor = settled;
+                    self.proof = None;
                 }
             }
-            prop_assert!(delivered.is_sorted(), "in order: {:?}", delivered);
-            let missed: Vec<i64> = visible.iter().copied().filter(|number| *number <= mark.0 && !delivered.contains(number)).collect();
+            let mut rows: Vec<i64> = visible
+                .iter()
+                .copied()
+                .filter(|n| *n > self.mark.0)
+                .collect();
+            rows.sort_unstable();
+            let count = deliverable(self.mark, self.floor, rows.iter().copied().map(Position));
+            self.delivered.extend(&rows[..count]);
+            let last = rows[..count]
+                .last()
+                .map_or(self.mark, |last| Position(*last));
+            self.mark = last.max(self.mark).max(self.floor);
+            if count < rows.len() && self.proof.is_none() {
+                self.proof = Some(Proof::begin(Position(rows[rows.len() - 1]), &holders));
+            }
+        }
+    }
+
+    proptest! {
+        /// Writers draw numbers in order, end or are prepared in any order; nothing ever appears below the mark.
+        #[test]
+        fn nothing_appears_at_or_below_what_was_settled(
+            steps in proptest::collection::vec((0_usize..6, 0_u8..6, proptest::bool::ANY), 1..300),
+        ) {
+            let mut visible: HashSet<i64> = HashSet::new();
+            let mut open: Vec<Option<Open>> = (0..6).map(|_| None).collect();
+            let (mut next, mut names) = (1_i64, 0_u32);
+            let mut reader = Reader::default();
+            for (slot, action, look) in steps {
+                names += 1;
+                match (open[slot].take(), action) {
+                    (None, _) => {
+                        open[slot] = Some(Open { numbers: vec![next], shown: vec![session(&format!("{slot}/{names}"))] });
+                        next += 1;
+                    }
+                    (Some(mut writer), 0 | 1) if writer.shown[0].pid.is_some() => {
+                        writer.numbers.push(next);
+                        next += 1;
+                        open[slot] = Some(writer);
+                    }
+                    // Prepared: under another name, and one look may see both shapes.
+                    (Some(mut writer), 2 | 3) if writer.shown[0].pid.is_some() => {
+                        writer.shown.push(prepared(&format!("-1/{names}")));
+                        open[slot] = Some(writer);
+                        if action == 2 {
+                            reader.look(&visible, &open);
+                        }
+                        open[slot].iter_mut().for_each(|writer| drop(writer.shown.remove(0)));
+                    }
+                    (Some(writer), 4 | 2) => visible.extend(writer.numbers),
+                    (Some(_), _) => {}
+                }
+                if look {
+                    reader.look(&visible, &open);
+                }
+            }
+            prop_assert!(reader.delivered.is_sorted_by(|a, b| a < b), "in order: {:?}", reader.delivered);
+            let delivered: HashSet<i64> = reader.delivered.iter().copied().collect();
+            let missed: Vec<i64> =
+                visible.iter().copied().filter(|n| *n <= reader.mark.0 && !delivered.contains(n)).collect();
             prop_assert!(missed.is_empty(), "lost: {:?}", missed);
+            // When all have ended, everything is delivered: nothing is waited for in vain.
+            open.fill_with(|| None);
+            for _ in 0..3 {
+                reader.look(&visible, &open);
+            }
+            prop_assert_eq!(reader.delivered.len(), visible.len());
         }
     }
 }

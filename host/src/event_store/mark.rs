@@ -13,6 +13,8 @@ pub struct Mark {
     pub head: Position,
     /// Whether the head was proven once since the service began.
     pub proven: bool,
+    /// Positions near the head that were passed without an event since the service began: rolled back.
+    pub skipped: u64,
     /// The gap that is waited for, if any.
     pub held: Option<Held>,
     /// Whether notifications are received.
@@ -76,6 +78,7 @@ impl Mark {
             settled_upto,
             head: settled_upto,
             proven: false,
+            skipped: 0,
             held: None,
             listener: ListenerState::PollingOnly,
             source: SourceState::Ok,

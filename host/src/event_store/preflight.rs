@@ -5,6 +5,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
 
 use super::error::Error;
+use super::event::Position;
 use super::layout::Layout;
 
 /// Which store it is.
@@ -23,6 +24,8 @@ pub struct StoreIdentity {
 pub(super) struct Checked {
     pub(super) identity: StoreIdentity,
     pub(super) table: Oid,
+    /// The last position that was drawn, if we may see it.
+    pub(super) last_drawn: Option<Position>,
 }
 
 /// Checks a store on a new session.
@@ -86,7 +89,27 @@ pub(super) async fn check(
             timeline: row.try_get::<Option<String>, _>(7)?.unwrap_or_default(),
         },
         table,
+        last_drawn: row.try_get::<Option<i64>, _>(9)?.map(Position),
     })
+}
+
+/// Checks a store on a new session, and that it is the one that is known.
+pub(super) async fn check_known(
+    connection: &mut PgConnection,
+    layout: &Layout,
+    known: Option<&StoreIdentity>,
+) -> Result<Checked, Error> {
+    let checked = check(connection, layout).await?;
+    match known {
+        Some(known) if *known != checked.identity => Err(Error::OtherStore(format!(
+            "system {} timeline {} instead of system {} timeline {}",
+            checked.identity.system_identifier,
+            checked.identity.timeline,
+            known.system_identifier,
+            known.timeline
+        ))),
+        _ => Ok(checked),
+    }
 }
 
 /// Checks a store and tells which one it is.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::BatchLimits;
 use super::event::{Batch, Event, Position, Subscription};
-use super::rows::size;
+use super::rows::{payload, size};
 
 /// Bounds of what is kept.
 const EVENTS_MAX: usize = 20_000;
@@ -66,12 +66,12 @@ impl Ring {
         let mut scanned = after;
         for event in self.events.iter().skip(first) {
             if subscription.wants(&event.event_type, &event.stream) {
-                let full = events.len() >= limits.events_max.max(1) || bytes >= limits.bytes_max;
+                bytes += payload(event);
+                let full = events.len() >= limits.events_max.max(1) || bytes > limits.bytes_max;
                 if full && !events.is_empty() {
                     upto = scanned;
                     break;
                 }
-                bytes += event.data.len();
                 events.push(Event::clone(event));
             }
             scanned = event.position;

@@ -1,5 +1,5 @@
--- What came after the mark, in one snapshot, nothing left out: a filter here would hide positions.
-SELECT position, id, stream, version, type, schema_version, recorded_at, data::text, metadata::text
+-- Everything after the mark, in one snapshot: a filter here would hide positions.
+SELECT *, pg_column_size(data) + pg_column_size(metadata) AS own
 FROM {table}
 WHERE position > $1
 ORDER BY position

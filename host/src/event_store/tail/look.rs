@@ -1,0 +1,186 @@
+//! One look at the store: what of it is settled now.
+//!
+//! The order within a look is the proof's: first the holders, then the rows in a new snapshot. What is missing
+//! in that snapshot at or below the floor was rolled back.
+
+use crate::event_store::error::Error;
+use crate::event_store::event::Position;
+use crate::event_store::gap::{deliverable, missing};
+use crate::event_store::mark::{Held, ListenerState, Mark, SourceState};
+
+use super::Service;
+use super::session::Session;
+
+/// Rows and bytes of one look near the head, and positions of one look far behind it.
+const NEAR_EVENTS_MAX: i64 = 500;
+const NEAR_BYTES_MAX: i64 = 8 << 20;
+const FAR_POSITIONS_MAX: i64 = 20_000;
+
+/// Farther behind than this, rows are not read here.
+const NEAR_DISTANCE: i64 = 5_000;
+
+/// What one look found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// There may be more at once.
+    More,
+    /// At the end, or at a gap.
+    Waiting,
+}
+
+/// What a look makes known.
+struct Told {
+    settled: Position,
+    head: Position,
+    /// Something is missing after `settled` that is not settled.
+    gap: bool,
+    /// Positions that were passed without an event.
+    skipped: u64,
+    listener: ListenerState,
+}
+
+impl Service {
+    /// A session's first step: when the head is far away, it is proven once and for all that lies before.
+    pub(super) async fn begin(&self, session: &mut Session) -> Result<(), Error> {
+        let head = session.head().await?;
+        if head.0 - session.floor().0 > NEAR_DISTANCE {
+            session.begin_proof(head, true).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn look(
+        &self,
+        session: &mut Session,
+        listener: ListenerState,
+    ) -> Result<Look, Error> {
+        session.observe().await?;
+        let mark = self.mark.borrow().settled_upto;
+        let far = session.proof().is_some_and(|running| running.whole)
+            || session.floor().0 - mark.0 > NEAR_DISTANCE;
+        if far {
+            self.look_far(session, mark, listener).await
+        } else {
+            self.look_near(session, mark, listener).await
+        }
+    }
+
+    async fn look_near(
+        &self,
+        session: &mut Session,
+        mark: Position,
+        listener: ListenerState,
+    ) -> Result<Look, Error> {
+        let found = session.rows(mark, NEAR_EVENTS_MAX, NEAR_BYTES_MAX).await?;
+        let last = found.events.last().map(|event| event.position);
+        let positions = || found.events.iter().map(|event| event.position);
+        let count = deliverable(mark, session.floor(), positions());
+        let gap = count < found.events.len();
+        let skipped = missing(mark, positions().take(count));
+        let cut = found.cut;
+        let mut events = found.events;
+        events.truncate(count);
+        let mut settled = events.last().map_or(mark, |event| event.position);
+        if !gap && !cut {
+            settled = settled.max(session.floor());
+        }
+        if settled > mark {
+            self.ring().extend(events, settled);
+        }
+        // Beyond a cut the head is not seen; otherwise it is the last row.
+        let head = if cut {
+            session.head().await?
+        } else {
+            last.unwrap_or(settled)
+        };
+        if let (true, None, Some(last)) = (gap, session.proof(), last) {
+            session.begin_proof(last, false).await?;
+        }
+        // Nobody holds the gap open: look again at once, in a new snapshot.
+        let passable = gap && last.is_some_and(|last| session.floor() >= last);
+        if cut && !gap && session.proof().is_none() && head.0 - settled.0 > NEAR_DISTANCE {
+            session.begin_proof(head, true).await?;
+        }
+        self.publish(
+            session,
+            Told {
+                settled,
+                head,
+                gap: gap && !passable,
+                skipped,
+                listener,
+            },
+        );
+        Ok(if passable || (cut && !gap) {
+            Look::More
+        } else {
+            Look::Waiting
+        })
+    }
+
+    /// Positions only. Everything up to the floor is settled at once; beyond it, what has no gap.
+    async fn look_far(
+        &self,
+        session: &mut Session,
+        mark: Position,
+        listener: ListenerState,
+    ) -> Result<Look, Error> {
+        let settled = if session.floor() > mark {
+            session.floor()
+        } else {
+            let positions = session.positions(mark, FAR_POSITIONS_MAX).await?;
+            let count = deliverable(mark, session.floor(), positions.iter().copied());
+            count.checked_sub(1).map_or(mark, |last| positions[last])
+        };
+        if settled > mark {
+            self.ring().restart(settled);
+        }
+        let head = session.head().await?;
+        let told = Told {
+            settled,
+            head,
+            gap: settled == mark && head > settled,
+            skipped: 0,
+            listener,
+        };
+        self.publish(session, told);
+        Ok(if settled > mark {
+            Look::More
+        } else {
+            Look::Waiting
+        })
+    }
+
+    fn publish(&self, session: &Session, told: Told) {
+        // Proven: no row above the mark is left whose predecessors are in doubt.
+        let at_head = session.proof().is_none() && !told.gap && told.settled >= told.head;
+        if told.skipped > 0 {
+            tracing::debug!(
+                count = told.skipped,
+                upto = told.settled.0,
+                "passed positions whose transactions were rolled back"
+            );
+        }
+        self.mark.send_if_modified(|mark| {
+            let position = Position(told.settled.0 + 1);
+            let before = mark.held.as_ref().filter(|held| held.position == position);
+            let held = session.proof().filter(|_| told.gap).map(|running| Held {
+                position,
+                since: before.map_or(running.since, |held| held.since.min(running.since)),
+                waiting_for: running.waiting_for.clone(),
+            });
+            let next = Mark {
+                settled_upto: told.settled.max(mark.settled_upto),
+                head: told.head.max(mark.head).max(told.settled),
+                proven: mark.proven || at_head,
+                skipped: mark.skipped + told.skipped,
+                held,
+                listener: told.listener,
+                source: SourceState::Ok,
+            };
+            let changed = *mark != next;
+            *mark = next;
+            changed
+        });
+    }
+}

@@ -1,0 +1,219 @@
+//! One session of the reading service: its statements, and the proof that runs on it.
+//!
+//! A proof lives and dies with its session: after a reconnect the holders that were seen before mean nothing.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use sqlx::postgres::PgConnection;
+use sqlx::postgres::types::Oid;
+use sqlx::{AssertSqlSafe, Row as _};
+use tokio::sync::watch;
+
+use crate::database::micros::Micros;
+use crate::database::session::{Purpose, bounded};
+
+use crate::event_store::error::Error;
+use crate::event_store::event::Position;
+use crate::event_store::gap::{Holder, Proof};
+use crate::event_store::layout::Layout;
+use crate::event_store::mark::Writer;
+use crate::event_store::preflight::{self, StoreIdentity};
+use crate::event_store::rows::{self, Found};
+use crate::event_store::{GapProof, Options};
+
+/// Longest wait for one statement; the server's own limit is shorter.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// An open session to a store that was checked.
+pub(super) struct Session {
+    connection: PgConnection,
+    database: &'static str,
+    layout: Layout,
+    gap_proof: GapProof,
+    table: Oid,
+    /// Everything up to here is settled, though perhaps not read yet.
+    floor: Position,
+    running: Option<Running>,
+}
+
+/// A proof that is not complete yet.
+pub(super) struct Running {
+    proof: Proof,
+    /// When it was begun, by both clocks.
+    pub(super) since: SystemTime,
+    pub(super) begun: Instant,
+    /// Whether it covers everything up to the head, so that nothing needs to be read before.
+    pub(super) whole: bool,
+    /// Who is waited for, as last seen.
+    pub(super) waiting_for: Vec<Writer>,
+}
+
+impl Session {
+    /// Connects, checks the store, and makes sure that it is the known one, if there is one.
+    pub(super) async fn open(
+        options: &Options,
+        layout: &Layout,
+        settled_upto: Position,
+        identity: &watch::Sender<Option<StoreIdentity>>,
+    ) -> Result<Self, Error> {
+        let mut connection = options.database.connect(&Purpose::Read).await?;
+        let database = options.database.name;
+        let known = identity.borrow().clone();
+        let checking = preflight::check_known(&mut connection, layout, known.as_ref());
+        let checked = within(database, checking).await?;
+        if checked.last_drawn.is_some_and(|last| last < settled_upto) {
+            return Err(Error::OtherStore(format!(
+                "its last position is {}, but it was read up to {settled_upto}",
+                checked.last_drawn.unwrap_or_default()
+            )));
+        }
+        if known.is_none() {
+            identity.send_replace(Some(checked.identity));
+        }
+        Ok(Self {
+            connection,
+            database,
+            layout: layout.clone(),
+            gap_proof: options.gap_proof,
+            table: checked.table,
+            floor: settled_upto,
+            running: None,
+        })
+    }
+
+    pub(super) fn floor(&self) -> Position {
+        self.floor
+    }
+
+    pub(super) fn proof(&self) -> Option<&Running> {
+        self.running.as_ref()
+    }
+
+    /// Begins a proof that everything up to `upto`, which is visible, is settled.
+    pub(super) async fn begin_proof(&mut self, upto: Position, whole: bool) -> Result<(), Error> {
+        let (holders, writers) = self.holders().await?;
+        let proof = Proof::begin(upto, &holders);
+        self.running = Some(Running {
+            waiting_for: waited_for(&proof, &holders, writers),
+            proof,
+            since: SystemTime::now(),
+            begun: Instant::now(),
+            whole,
+        });
+        self.conclude();
+        Ok(())
+    }
+
+    /// Looks at the holders again, if a proof is running.
+    pub(super) async fn observe(&mut self) -> Result<(), Error> {
+        if self.running.is_none() {
+            return Ok(());
+        }
+        let (holders, writers) = self.holders().await?;
+        if let Some(running) = &mut self.running {
+            running.proof.observe(&holders);
+            running.waiting_for = waited_for(&running.proof, &holders, writers);
+        }
+        self.conclude();
+        Ok(())
+    }
+
+    fn conclude(&mut self) {
+        let settled = self
+            .running
+            .as_ref()
+            .and_then(|running| running.proof.settled());
+        if let Some(settled) = settled {
+            self.floor = self.floor.max(settled);
+            self.running = None;
+        }
+    }
+
+    async fn holders(&mut self) -> Result<(Vec<Holder>, Vec<Writer>), Error> {
+        let statement = match self.gap_proof {
+            GapProof::Writers => include_str!("../sql/writers.sql"),
+            GapProof::AllTransactions => include_str!("../sql/transactions.sql"),
+        };
+        let reading = sqlx::query(statement)
+            .bind(self.table)
+            .fetch_all(&mut self.connection);
+        let found = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        let mut holders = Vec::with_capacity(found.len());
+        let mut writers = Vec::with_capacity(found.len());
+        for row in &found {
+            let pid: Option<i32> = row.try_get(1)?;
+            holders.push(Holder {
+                virtual_transaction: row.try_get(0)?,
+                pid,
+            });
+            writers.push(Writer {
+                pid,
+                application_name: row.try_get(2)?,
+                user: row.try_get(3)?,
+                since: row.try_get::<Option<Micros>, _>(4)?.map(|micros| micros.0),
+            });
+        }
+        Ok((holders, writers))
+    }
+
+    /// The highest visible position.
+    pub(super) async fn head(&mut self) -> Result<Position, Error> {
+        let statement = self.layout.render(include_str!("../sql/head.sql"));
+        let reading = sqlx::query(AssertSqlSafe(statement)).fetch_one(&mut self.connection);
+        let row = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        Ok(Position(row.try_get(0)?))
+    }
+
+    /// All rows after a position, up to a number and to a size.
+    pub(super) async fn rows(
+        &mut self,
+        after: Position,
+        events_max: i64,
+        bytes_max: i64,
+    ) -> Result<Found, Error> {
+        let statement = rows::sized(&self.layout, include_str!("../sql/tail.sql"));
+        let reading = sqlx::query(AssertSqlSafe(statement))
+            .bind(after.0)
+            .bind(events_max)
+            .bind(bytes_max)
+            .fetch_all(&mut self.connection);
+        let found = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        Ok(rows::found(&found, events_max)?)
+    }
+
+    /// The positions after a position, up to a number.
+    pub(super) async fn positions(
+        &mut self,
+        after: Position,
+        positions_max: i64,
+    ) -> Result<Vec<Position>, Error> {
+        let statement = self.layout.render(include_str!("../sql/positions.sql"));
+        let reading = sqlx::query(AssertSqlSafe(statement))
+            .bind(after.0)
+            .bind(positions_max)
+            .fetch_all(&mut self.connection);
+        let found = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        Ok(found
+            .iter()
+            .map(|row| row.try_get(0).map(Position))
+            .collect::<Result<_, _>>()?)
+    }
+}
+
+fn waited_for(proof: &Proof, holders: &[Holder], writers: Vec<Writer>) -> Vec<Writer> {
+    holders
+        .iter()
+        .zip(writers)
+        .filter(|(holder, _)| proof.waits_for(holder))
+        .map(|(_, writer)| writer)
+        .collect()
+}
+
+async fn within<T>(
+    database: &'static str,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(STATEMENT_TIMEOUT, call)
+        .await
+        .map_err(|_| Error::Database(format!("no answer from the {database} database")))?
+}
