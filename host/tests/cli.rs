@@ -501,3 +501,15 @@ fn colours_are_for_terminals_only() {
     let answer = Cli::empty().run(&[]);
     assert!(!answer.stderr.contains('\u{1b}'), "{answer:?}");
 }
+
+#[test]
+fn append_needs_no_read_model() {
+    let database = test_database().expect("a server");
+    let both = Cli::new("").with("DATABASE_URL", database.url());
+    both.check(&["migrate", "up"], 0, &[]);
+    let writer = Cli::new("").with("ES_DATABASE_URL", database.url());
+    let line = r#"{"stream":"order-1","type":"OrderCreated","data":{}}"#;
+    fs::write(writer.path("events.ndjson"), line).expect("a file");
+    writer.check(&["append", "events.ndjson"], 0, &["1"]);
+    writer.check(&["status"], 78, &["error[PH0110]", "DATABASE_URL"]);
+}
