@@ -318,6 +318,9 @@ fn validate_asks_for_migrations_unless_the_host_applies_them_itself() {
 #[test]
 fn validate_names_every_plugin_file_that_would_be_refused() {
     let cli = Cli::new("[[projection]]\nname = \"order\"\n").with("DATABASE_URL", "postgres://h/d");
+    // Compiled code would be kept below the user's folder.
+    let home = cli.path("").display().to_string();
+    let cli = cli.with("HOME", &home);
     fs::remove_dir(cli.path("plugins")).expect("it is empty");
     cli.check(
         &["validate", "--offline"],
