@@ -6,6 +6,10 @@
 //!
 //! Layers, lowest first: defaults, file, environment, flags. Only the process settings in
 //! [`environment::LAYERED`] have the last two.
+#![allow(
+    clippy::ptr_arg,
+    reason = "a check gets the value as it was read, and a text was read as a `String`"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -318,6 +318,9 @@ fn validate_asks_for_migrations_unless_the_host_applies_them_itself() {
 #[test]
 fn validate_names_every_plugin_file_that_would_be_refused() {
     let cli = Cli::new("[[projection]]\nname = \"order\"\n").with("DATABASE_URL", "postgres://h/d");
+    // Compiled code would be kept below the user's folder.
+    let home = cli.path("").display().to_string();
+    let cli = cli.with("HOME", &home);
     fs::remove_dir(cli.path("plugins")).expect("it is empty");
     cli.check(
         &["validate", "--offline"],
@@ -500,4 +503,16 @@ fn a_reader_that_closes_the_pipe_is_no_failure() {
 fn colours_are_for_terminals_only() {
     let answer = Cli::empty().run(&[]);
     assert!(!answer.stderr.contains('\u{1b}'), "{answer:?}");
+}
+
+#[test]
+fn append_needs_no_read_model() {
+    let database = test_database().expect("a server");
+    let both = Cli::new("").with("DATABASE_URL", database.url());
+    both.check(&["migrate", "up"], 0, &[]);
+    let writer = Cli::new("").with("ES_DATABASE_URL", database.url());
+    let line = r#"{"stream":"order-1","type":"OrderCreated","data":{}}"#;
+    fs::write(writer.path("events.ndjson"), line).expect("a file");
+    writer.check(&["append", "events.ndjson"], 0, &["1"]);
+    writer.check(&["status"], 78, &["error[PH0110]", "DATABASE_URL"]);
 }

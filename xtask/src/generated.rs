@@ -15,6 +15,10 @@ const FILES: &[(&str, Producer)] = &[
         "config/projections.schema.json",
         Producer::Host(&["config", "schema"]),
     ),
+    (
+        "docs/reference/config.md",
+        Producer::Host(&["config", "reference"]),
+    ),
 ];
 
 /// Who writes a file.

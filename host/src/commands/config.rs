@@ -29,6 +29,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         check: Option<PathBuf>,
     },
+    /// Print the reference manual of the configuration file, in Markdown
+    Reference,
     /// Print a commented sample, or write it to a new file
     Init {
         /// The file to write; it must not exist yet
@@ -49,6 +51,7 @@ pub fn run(
         Command::Show(format) => show(&load()?, format, out),
         Command::Schema { check: None } => out.text(&schema::json()),
         Command::Schema { check: Some(file) } => check(&file),
+        Command::Reference => out.text(&schema::reference()),
         Command::Init { file: None } => out.text(SAMPLE),
         Command::Init { file: Some(file) } => init(&file, out),
     }

@@ -37,7 +37,8 @@ pub struct MigrateArgs {
 /// As [`append::run`].
 pub async fn append(args: AppendArgs, context: &Context) -> Result<(), Failure> {
     let config = &context.config.config;
-    let databases = Databases::of(config)?;
+    // Whoever appends needs no read model.
+    let store = config.event_store_database()?;
     let mut answer = Vec::new();
     let mut said = Instant::now();
     let mut progress = |summary: &append::Summary| {
@@ -49,10 +50,10 @@ pub async fn append(args: AppendArgs, context: &Context) -> Result<(), Failure> 
         }
     };
     let schema = &config.event_store.schema;
-    let (json, store) = (args.format.is_json(), &databases.event_store);
+    let json = args.format.is_json();
     append::run(
         &args.append,
-        store,
+        &store,
         schema,
         json,
         &mut answer,

@@ -67,7 +67,7 @@ impl Severity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A stretch of the file.
-    File(Excerpt),
+    File(Box<Excerpt>),
     /// Something without lines: a file as a whole, an environment variable, a flag.
     Named(String),
 }
@@ -112,6 +112,14 @@ impl Excerpt {
             self.text = self.text.chars().take(shown).collect::<String>() + " …";
         }
         self
+    }
+}
+
+impl Place {
+    /// The place of a byte range of a file's text.
+    #[must_use]
+    pub fn at(file: &str, text: &str, span: &Range<usize>) -> Self {
+        Self::File(Box::new(Excerpt::of(file, text, span)))
     }
 }
 
@@ -280,7 +288,7 @@ mod tests {
     fn a_fault_shows_file_line_column_the_underlined_text_and_the_hint() {
         let text = "[host]\n\n  nöde = 1\n";
         let start = text.find("nöde").expect("it is there");
-        let place = Place::File(Excerpt::of("a.toml", text, &(start..start + 5)));
+        let place = Place::at("a.toml", text, &(start..start + 5));
         let fault = Fault::new(UNKNOWN_KEY, place, "unknown key").hint("did you mean `node`?");
         assert_eq!(
             fault.to_string(),

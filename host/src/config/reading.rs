@@ -81,7 +81,7 @@ impl<'a> Reading<'a> {
 
     /// The place of a byte range.
     pub(super) fn place(&self, span: &Range<usize>) -> Place {
-        Place::File(Excerpt::of(self.file, self.text, span))
+        Place::at(self.file, self.text, span)
     }
 
     /// The place of a key's value, or of the file when the value does not stand in it.
@@ -172,7 +172,9 @@ impl<'a> Table<'_, 'a> {
                 Err(problem) => {
                     let place = match self.reading.place(&value.span()) {
                         // Whatever was pasted in place of a variable's name may be the secret itself.
-                        Place::File(at) if key.ends_with("_env") => Place::File(hidden(at)),
+                        Place::File(at) if key.ends_with("_env") => {
+                            Place::File(Box::new(hidden(*at)))
+                        }
                         place => place,
                     };
                     self.reading.problem(&path, place, problem);
@@ -311,7 +313,7 @@ impl<'a> Table<'_, 'a> {
             }
             // The value may be a secret that was put into the wrong place.
             let place = match self.reading.place(&key.span()) {
-                Place::File(at) => Place::File(at.cut()),
+                Place::File(at) => Place::File(Box::new(at.cut())),
                 named => named,
             };
             let inside = match self.path.as_str() {
@@ -379,7 +381,7 @@ fn hidden(mut at: Excerpt) -> Excerpt {
 /// The fault of a file that is not TOML.
 pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Fault {
     let span = error.span().unwrap_or(0..0);
-    let place = Place::File(Excerpt::of(file, text, &span));
+    let place = Place::at(file, text, &span);
     Fault::new(
         super::fault::SYNTAX,
         place,

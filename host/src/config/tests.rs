@@ -154,27 +154,16 @@ fn every_key_of_the_schema_is_read_and_every_key_that_is_read_is_in_the_schema()
 
 #[test]
 fn generated_files_are_current() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let stale: Vec<&str> = [
-        ("config/projections.schema.json", schema::json()),
-        ("docs/reference/config.md", schema::reference()),
-    ]
-    .into_iter()
-    .filter(|(file, text)| {
-        let path = root.join(file);
-        let current = std::fs::read_to_string(&path).is_ok_and(|old| old == *text);
-        if !current {
-            std::fs::write(&path, text).expect("the working copy can be written");
-        }
-        !current
-    })
-    .map(|(file, _)| file)
-    .collect();
-    assert_eq!(
-        stale,
-        Vec::<&str>::new(),
-        "were out of date and are written anew; commit them"
-    );
+    let check = |file: &str, expected: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+        let current = std::fs::read_to_string(path).is_ok_and(|text| text == expected);
+        assert!(
+            current,
+            "{file} is out of date: run `cargo xtask generate` and commit it"
+        );
+    };
+    check("config/projections.schema.json", &schema::json());
+    check("docs/reference/config.md", &schema::reference());
 }
 
 #[test]
