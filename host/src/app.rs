@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::{Config, Faults};
 use crate::error::{Exit, Failure};
 use crate::http;
 use crate::telemetry::metrics::Metrics;
@@ -44,8 +44,9 @@ pub struct Start {
 /// # Errors
 /// When it cannot start, or ends in another way than it was asked to.
 pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
-    if let Some(fault) = config.secret_faults().into_iter().next() {
-        return Err(Failure::coded(Exit::Config, fault.code, fault.message));
+    let faults = config.secret_faults();
+    if !faults.is_empty() {
+        return Err(Faults(faults).into());
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(unstarted)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unstarted)?;
@@ -54,21 +55,25 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     let shutdown = CancellationToken::new();
     let served = http::serve(&config, metrics.clone(), standing.clone(), shutdown.clone()).await?;
     tracing::info!(address = %served.address, node = config.host.node, "projector-host is up; HTTP listens");
-    let loading = (Arc::clone(&config), start.dev);
-    let loaded = tokio::task::spawn_blocking(move || plugins::load(&loading.0, loading.1))
-        .await
-        .map_err(|error| Failure::new(Exit::Bug, error.to_string()))??;
-    standing.plugins_loaded(&loaded);
     let ticking = tokio::spawn(tick(standing.clone(), shutdown.clone()));
-    let replica = Replica {
-        config,
-        loaded,
-        metrics,
-        standing,
-        shutdown: shutdown.clone(),
+    let running = async {
+        let loading = (Arc::clone(&config), start.dev);
+        let loaded = tokio::task::spawn_blocking(move || plugins::load(&loading.0, loading.1));
+        let loaded = tokio::select! {
+            () = shutdown.cancelled() => return Ok(()),
+            loaded = loaded => loaded.map_err(|error| Failure::new(Exit::Bug, error.to_string()))??,
+        };
+        standing.plugins_loaded(&loaded);
+        let replica = Replica {
+            config,
+            loaded,
+            metrics,
+            standing: standing.clone(),
+            shutdown: shutdown.clone(),
+        };
+        replica.run(&start).await
     };
-    let running = replica.run(&start);
-    tokio::pin!(running);
+    let mut running = std::pin::pin!(running);
     let ended = tokio::select! {
         ended = &mut running => ended,
         _ = terminate.recv() => draining(&shutdown, &mut running, &mut terminate, &mut interrupt).await,

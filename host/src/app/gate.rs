@@ -40,11 +40,9 @@ impl Databases {
     /// # Errors
     /// When an URL is missing.
     pub fn of(config: &Config) -> Result<Self, Failure> {
-        let failure =
-            |fault: crate::config::Fault| Failure::coded(Exit::Config, fault.code, fault.message);
         Ok(Self {
-            event_store: config.event_store_database().map_err(failure)?,
-            read_model: config.read_model_database().map_err(failure)?,
+            event_store: config.event_store_database()?,
+            read_model: config.read_model_database()?,
         })
     }
 }

@@ -82,7 +82,8 @@ impl Parts {
         let term = leadership.term;
         match self.term(leadership, election, &cancelled).await {
             Ok(Stopped::Cancelled) => {}
-            Ok(Stopped::Fenced) => election.resign("another leader has taken over, or a task died"),
+            Ok(Stopped::Fenced) => election.fenced(term),
+            Ok(Stopped::Died) => election.resign("a task of a projection died"),
             Err(error) => {
                 tracing::error!(%term, error, "cannot work as leader; giving the term up");
                 election.resign(error);

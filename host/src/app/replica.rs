@@ -148,7 +148,9 @@ impl Replica {
                         self.shutdown.cancel();
                     }
                 }
-                Role::Claiming | Role::Draining { .. } => {}
+                // A term so short that its work never began here has nothing to end.
+                Role::Draining { term, .. } => election.drained(term),
+                Role::Claiming => {}
             }
             // Nothing new may have happened while the term was ended: look before waiting.
             let unchanged = matches!(role.has_changed(), Ok(false));
@@ -161,9 +163,7 @@ impl Replica {
     fn election(&self, databases: &Databases) -> Result<leadership::Options, Failure> {
         let config = &self.config;
         let leader = &config.leader;
-        let lock_database: Database = config
-            .leader_database()
-            .map_err(|fault| Failure::coded(Exit::Config, fault.code, fault.message))?;
+        let lock_database: Database = config.leader_database()?;
         Ok(leadership::Options {
             group: leader.group.clone(),
             node: config.host.node.clone(),

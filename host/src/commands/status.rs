@@ -100,8 +100,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         .await
         .map_err(failed)?;
     let mut lock = config
-        .leader_database()
-        .map_err(|fault| Failure::coded(Exit::Config, fault.code, fault.message))?
+        .leader_database()?
         .connect(&Purpose::Admin)
         .await
         .map_err(|error| unavailable(&error))?;

@@ -62,6 +62,8 @@ pub enum Stopped {
     Cancelled,
     /// Another leader has taken over.
     Fenced,
+    /// A task died of a bug in the host.
+    Died,
 }
 
 enum Next {

@@ -107,14 +107,14 @@ impl Supervisor {
                 () = cancelled.cancelled() => break,
                 ended = running.join_next(), if !running.is_empty() => match ended {
                     Some(Ok(Stopped::Cancelled)) | None => {}
-                    Some(Ok(Stopped::Fenced)) => {
-                        outcome = Stopped::Fenced;
+                    Some(Ok(ended)) => {
+                        outcome = ended;
                         break;
                     }
                     // A projection's own task must never end silently: give the term to somebody else.
                     Some(Err(panic)) => {
                         tracing::error!(error = %panic, "a projection's task died; this is a bug in the host");
-                        outcome = Stopped::Fenced;
+                        outcome = Stopped::Died;
                         break;
                     }
                 },

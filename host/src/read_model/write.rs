@@ -38,7 +38,7 @@ pub enum Error {
         /// Column, when the database names one.
         column: Option<String>,
         /// What the database said.
-        source: DatabaseError,
+        source: Box<DatabaseError>,
     },
     /// The statement could not be built.
     #[error("table {table:?}: cannot encode the values: {why}")]
@@ -351,7 +351,7 @@ impl Writer<'_> {
         Error::Refused {
             table: self.shape.table.name.as_str().to_owned(),
             column: named,
-            source,
+            source: Box::new(source),
         }
     }
 
