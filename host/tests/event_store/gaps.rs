@@ -322,3 +322,28 @@ async fn the_next_gap_has_a_proof_of_its_own_when_the_first_was_filled() {
     reader.settled(Position(4)).await;
     assert_eq!(reader.positions(Position(4)).await, [1, 2, 4]);
 }
+
+/// A database that was copied has the same table under the same number.
+#[tokio::test]
+async fn writers_of_another_database_hold_nothing_up() {
+    let store = Store::create().await;
+    let begun = std::time::Instant::now();
+    // The session that migrated may still be on its way out, and then a copy is refused.
+    let copy = loop {
+        match store.database.copy() {
+            Ok(copy) => break copy,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    let mut elsewhere = Writer::connect(copy.url(), "elsewhere").await;
+    elsewhere.run("BEGIN").await;
+    elsewhere.one("a").await;
+    let mut writer = store.writer("writer").await;
+    writer.run("BEGIN").await;
+    writer.one("a").await;
+    writer.run("ROLLBACK").await;
+    let last = writer.one("a").await;
+    let reader = store.reader();
+    reader.settled(last).await;
+    assert_eq!(reader.positions(last).await, [2]);
+}
