@@ -71,6 +71,11 @@ impl Proof {
         }
     }
 
+    /// What is to be proven.
+    pub(super) fn upto(&self) -> Position {
+        self.upto
+    }
+
     /// The position that is settled now, if the proof is complete.
     pub(super) fn settled(&self) -> Option<Position> {
         (self.sessions.is_empty() && self.prepared.is_empty()).then_some(self.upto)

@@ -295,3 +295,55 @@ async fn far_behind_the_head_is_proven_once_and_nobody_new_is_waited_for() {
     assert_eq!((mark.head, mark.proven), (tip, true));
     assert_eq!(reader.positions(tip).await, (2..=tip.0).collect::<Vec<_>>());
 }
+
+#[tokio::test]
+async fn the_next_gap_has_a_proof_of_its_own_when_the_first_was_filled() {
+    let store = Store::create().await;
+    let reader = store.reader();
+    let (mut open, mut first) = (store.writer("open").await, store.writer("first").await);
+    let (mut second, mut quick) = (store.writer("second").await, store.writer("quick").await);
+    // Might have drawn a number, for all that can be seen.
+    open.run("BEGIN; LOCK TABLE event_store.events IN ROW EXCLUSIVE MODE")
+        .await;
+    first.run("BEGIN").await;
+    first.one("a").await;
+    quick.one("q").await;
+    reader.held_by(1, &[Some(open.pid), Some(first.pid)]).await;
+    first.run("COMMIT").await;
+    let mark = reader.settled(Position(2)).await;
+    assert_eq!(mark.held, None, "nothing is missing");
+    second.run("BEGIN").await;
+    second.one("b").await;
+    quick.one("q").await;
+    reader.held_by(3, &[Some(open.pid), Some(second.pid)]).await;
+    second.run("ROLLBACK").await;
+    reader.held_by(3, &[Some(open.pid)]).await;
+    open.run("ROLLBACK").await;
+    reader.settled(Position(4)).await;
+    assert_eq!(reader.positions(Position(4)).await, [1, 2, 4]);
+}
+
+/// A database that was copied has the same table under the same number.
+#[tokio::test]
+async fn writers_of_another_database_hold_nothing_up() {
+    let store = Store::create().await;
+    let begun = std::time::Instant::now();
+    // The session that migrated may still be on its way out, and then a copy is refused.
+    let copy = loop {
+        match store.database.copy() {
+            Ok(copy) => break copy,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    let mut elsewhere = Writer::connect(copy.url(), "elsewhere").await;
+    elsewhere.run("BEGIN").await;
+    elsewhere.one("a").await;
+    let mut writer = store.writer("writer").await;
+    writer.run("BEGIN").await;
+    writer.one("a").await;
+    writer.run("ROLLBACK").await;
+    let last = writer.one("a").await;
+    let reader = store.reader();
+    reader.settled(last).await;
+    assert_eq!(reader.positions(last).await, [2]);
+}

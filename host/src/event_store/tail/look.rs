@@ -93,6 +93,7 @@ impl Service {
         } else {
             last.unwrap_or(settled)
         };
+        session.passed(settled);
         if let (true, None, Some(last)) = (gap, session.proof(), last) {
             session.begin_proof(last, false).await?;
         }
@@ -134,6 +135,7 @@ impl Service {
         };
         if settled > mark {
             self.ring().restart(settled);
+            session.passed(settled);
         }
         let head = session.head().await?;
         let told = Told {

@@ -118,6 +118,12 @@ impl Session {
         Ok(())
     }
 
+    /// Ends a proof of what is settled anyway, so that the next gap gets one of its own.
+    pub(super) fn passed(&mut self, settled: Position) {
+        self.running
+            .take_if(|running| running.proof.upto() <= settled);
+    }
+
     fn conclude(&mut self) {
         let settled = self
             .running
