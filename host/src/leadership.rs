@@ -1,6 +1,6 @@
 //! Who may project: the lock decides who *tries*, the term decides who *may*.
 //!
-//! Each replica runs one [`election::Service`] on an OS thread of its own. It holds one owned session on the
+//! Each replica runs one election service (`election`) on an OS thread of its own. It holds one owned session on the
 //! lock database, competes for one advisory lock, and on winning it claims a new [`Term`] in the read-model
 //! database. Every batch then names that term, so that a leader that lost the lock without knowing it
 //! changes nothing.

@@ -1,4 +1,4 @@
-//! From compiled code to a [`Guest`]: which world it speaks, and that it imports nothing beyond the contract.
+//! From compiled code to a `Guest`: which world it speaks, and that it imports nothing beyond the contract.
 //!
 //! Promises: a missing or mistyped import or export is found here, not at the first event; everything unknown
 //! is listed in one message. The contract's version is read from the names, never tried out.

@@ -4,9 +4,9 @@
 //! both outcomes, so any sequence of writes to a key becomes one such pair, and one statement can apply the
 //! pairs of all keys. The result equals applying the writes one after the other.
 //!
-//! Two things close a *phase* of a table, and what comes later stands in the next: `remove-where`, which can
-//! touch any row, and a second `add` to a double precision column, since the addition of doubles is not
-//! associative.
+//! Three things close a *phase* of a table, and what comes later stands in the next: `remove-where`, which can
+//! touch any row; a second `add` to a double precision column, since the addition of doubles is not
+//! associative; and a change that would overwrite an `add` whose overflow only the database can judge.
 
 use std::collections::HashMap;
 
@@ -154,22 +154,28 @@ impl Folded {
 }
 
 impl Rows {
+    /// Whether this change has to wait until what is pending for its row is applied.
     fn must_close(&self, key: &Key, change: &Change) -> bool {
-        let Change::Add(amounts) = change else {
-            return false;
-        };
         let Some(&place) = self.places.get(key) else {
             return false;
         };
         let Present::Update(ops) = &self.pairs[place].1.present else {
             return false;
         };
-        amounts.iter().any(|(column, amount)| {
-            matches!(amount, Amount::Double(_))
-                && ops
-                    .iter()
-                    .any(|(known, op)| known == column && matches!(op, Op::Add(_)))
-        })
+        let added = |column: usize| {
+            ops.iter()
+                .any(|(known, op)| *known == column && matches!(op, Op::Add(_)))
+        };
+        match change {
+            Change::Insert(_) => false,
+            Change::Add(amounts) => amounts
+                .iter()
+                .any(|(column, amount)| matches!(amount, Amount::Double(_)) && added(*column)),
+            Change::Merge(cells) | Change::Patch(cells) => {
+                cells.iter().any(|(column, _)| added(*column))
+            }
+            Change::Put(_) | Change::Remove => ops.iter().any(|(column, _)| added(*column)),
+        }
     }
 
     fn apply(&mut self, at: &At<'_>, key: Key, change: Change) {
