@@ -11,7 +11,7 @@ use crate::database::identifier::{Identifier, IdentifierError};
 use crate::database::template::render;
 use crate::error::{Class, Code};
 use crate::event_store::event::Position;
-use crate::plugin::manifest::{Manifest, Table};
+use crate::plugin::manifest::Manifest;
 
 use super::checkpoint::{Checkpoints, GenerationKey};
 
@@ -235,40 +235,8 @@ pub async fn ensure(
 /// What a plugin declared, in the shape kept in `generations.description`.
 #[must_use]
 pub fn description(manifest: &Manifest) -> serde_json::Value {
-    let table = |table: &Table| {
-        let names = |columns: &[usize]| -> Vec<&str> {
-            columns
-                .iter()
-                .map(|&at| table.columns[at].name.as_str())
-                .collect()
-        };
-        let columns: Vec<_> = table
-            .columns
-            .iter()
-            .map(|column| {
-                serde_json::json!({
-                    "name": column.name.as_str(),
-                    "type": column.column_type.sql(),
-                    "nullable": column.nullable,
-                    "default": column.default,
-                })
-            })
-            .collect();
-        serde_json::json!({
-            "name": table.name.as_str(),
-            "columns": columns,
-            "primary_key": names(&table.primary_key),
-            "indexes": table.indexes.iter().map(|index| names(index)).collect::<Vec<_>>(),
-        })
-    };
-    serde_json::json!({
-        "name": manifest.name,
-        "version": manifest.version,
-        "types": manifest.subscription.types,
-        "stream_prefixes": manifest.subscription.stream_prefixes,
-        "reads": manifest.reads,
-        "tables": manifest.tables.iter().map(table).collect::<Vec<_>>(),
-    })
+    // The form has only texts, flags and lists, which JSON always holds.
+    serde_json::to_value(manifest).unwrap_or_default()
 }
 
 async fn refuse_taken_names(

@@ -159,8 +159,12 @@ impl Replica {
         .await
     }
 
+    /// Whether it may work: the role is published a moment after its lease has ended.
     pub fn leads_now(&self) -> bool {
-        self.handle.role().borrow().leadership().is_some()
+        let role = self.handle.role();
+        let role = role.borrow();
+        role.leadership()
+            .is_some_and(|leadership| leadership.lease.is_valid())
     }
 
     pub async fn stop(self) {

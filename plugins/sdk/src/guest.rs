@@ -16,7 +16,7 @@ use crate::projection::Projection;
 use crate::rows::ReadModel;
 use crate::schema::Schema;
 
-/// The instance's projection. [`export!`](crate::export) keeps one in a thread-local.
+/// The instance's projection. [`export!`](crate::export!) keeps one in a thread-local.
 pub struct Guest<P> {
     loaded: RefCell<Option<(P, Rc<Schema>)>>,
 }

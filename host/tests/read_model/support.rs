@@ -1,0 +1,167 @@
+//! A migrated read model with a term, and a table with a column of each type.
+
+use projector_host::database::identifier::Identifier;
+use projector_host::database::migrate::{self, Target};
+use projector_host::database::session::{Database, Purpose};
+use projector_host::event_store::event::{Event, Position, Subscription};
+use projector_host::guest::bindings::{Cell, Change, RowKey, Value, Write};
+use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
+use projector_host::read_model::check::{Shapes, check};
+use projector_host::read_model::checkpoint::{Checkpoints, Fence};
+use projector_host::read_model::fold::{Folded, fold};
+use projector_host::read_model::schema::{self, Generation};
+use projector_testkit::{TestDatabase, test_database};
+use sqlx::Executor as _;
+use sqlx::postgres::PgConnection;
+use uuid::Uuid;
+
+pub const DIGEST: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+pub struct Site {
+    pub test: TestDatabase,
+    pub database: Database,
+    pub connection: PgConnection,
+    pub checkpoints: Checkpoints,
+}
+
+pub fn name(text: &str) -> Identifier {
+    Identifier::new(text).expect("a good name")
+}
+
+impl Site {
+    pub async fn new() -> Self {
+        let test = test_database().expect("a database");
+        let database = Database::new("read model", test.url().to_owned().into(), "test", "tests");
+        migrate::up(&database, &Target::read_model(name("projector")))
+            .await
+            .expect("migrated");
+        let mut connection = database.connect(&Purpose::Write).await.expect("connected");
+        connection
+            .execute(
+                "INSERT INTO projector.leadership (\"group\", term, term_id, node, host, backend_pid, lock_key, lock_database) \
+                 VALUES ('default', 1, '11111111-1111-1111-1111-111111111111', 'n', 'h', 1, '1', 'd')",
+            )
+            .await
+            .expect("a term");
+        let checkpoints = Checkpoints::new(name("projector"), fence(1));
+        Self {
+            test,
+            database,
+            connection,
+            checkpoints,
+        }
+    }
+
+    pub async fn ensure(&mut self, manifest: &Manifest) -> Result<Generation, schema::Error> {
+        schema::ensure(
+            &mut self.connection,
+            &self.checkpoints,
+            &name("read_model"),
+            manifest,
+            DIGEST,
+            Position(0),
+        )
+        .await
+    }
+
+    pub fn rows(&self, table: &str) -> String {
+        self.test
+            .psql(&format!("SELECT to_jsonb(t) FROM {table} t ORDER BY 1"))
+            .expect("rows")
+    }
+}
+
+pub fn fence(term: i64) -> Fence {
+    Fence {
+        group: "default".to_owned(),
+        term,
+        term_id: Uuid::from_u128(0x11111111_1111_1111_1111_111111111111),
+    }
+}
+
+pub fn manifest(projection: &str, table: &str) -> Manifest {
+    let column = |name: &str, column_type, nullable, default: Option<&str>| Column {
+        name: Identifier::new(name).expect("a good name"),
+        column_type,
+        nullable,
+        default: default.map(str::to_owned),
+    };
+    use ColumnType as T;
+    Manifest {
+        name: projection.to_owned(),
+        version: "1.0.0".to_owned(),
+        subscription: Subscription::default(),
+        reads: true,
+        tables: vec![Table {
+            name: name(table),
+            columns: vec![
+                column("merchant", T::Uuid, false, None),
+                column("number", T::BigInt, false, None),
+                column("label", T::Text, false, None),
+                column("amount", T::BigInt, true, Some("5")),
+                column("ratio", T::Double, true, None),
+                column("done", T::Boolean, true, Some("false")),
+                column("price", T::Numeric, true, None),
+                column("at", T::Timestamptz, true, None),
+                column("day", T::Date, true, None),
+                column("data", T::Jsonb, true, None),
+                column("raw", T::Bytea, true, None),
+                column("tags", T::TextArray, true, None),
+            ],
+            primary_key: vec![0, 1],
+            indexes: vec![vec![2], vec![7, 0]],
+        }],
+    }
+}
+
+pub fn cell(column: &str, value: Value) -> Cell {
+    Cell {
+        column: column.to_owned(),
+        value,
+    }
+}
+
+pub fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+pub fn write(event: u32, number: i64, change: Change) -> Write {
+    let key = match change {
+        Change::RemoveWhere(_) => Vec::new(),
+        _ => vec![
+            cell("merchant", text("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11")),
+            cell("number", Value::Int(number)),
+        ],
+    };
+    Write {
+        event,
+        target: RowKey {
+            table: "things".to_owned(),
+            key,
+        },
+        change,
+    }
+}
+
+pub fn events(count: usize) -> Vec<Event> {
+    (0..count)
+        .map(|at| Event {
+            position: Position(i64::try_from(at).expect("small") + 1),
+            id: Uuid::from_u128(at as u128).to_string(),
+            stream: "s".to_owned(),
+            version: 1,
+            event_type: "T".to_owned(),
+            schema_version: 1,
+            recorded_at: 0,
+            data: "{}".to_owned(),
+            metadata: "{}".to_owned(),
+        })
+        .collect()
+}
+
+/// Checked and folded as the loop does it.
+pub fn folded(shapes: &Shapes, writes: Vec<Write>) -> Result<Folded, String> {
+    let events = events(writes.len().max(1));
+    let checked = check(shapes, &events, writes).map_err(|fault| fault.to_string())?;
+    Ok(fold(shapes, &|event| events[event].position.0, checked))
+}
