@@ -17,7 +17,10 @@ fn every_metric_stands_in_the_page_and_the_other_way_round() {
         .filter_map(|rest| rest.split_once('`'))
         .map(|(name, _)| format!("projector_{name}"))
         .collect();
-    assert_eq!(encoded, page, "the program on the left, the page on the right");
+    assert_eq!(
+        encoded, page,
+        "the program on the left, the page on the right"
+    );
 }
 
 /// The names that the program exposes. A family without series is not written, so one of each is made first.
