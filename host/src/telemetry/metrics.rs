@@ -376,3 +376,6 @@ fn seconds() -> Histogram {
 fn to_f64(number: usize) -> f64 {
     number as f64
 }
+
+#[cfg(test)]
+mod tests;

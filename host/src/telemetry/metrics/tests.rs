@@ -1,0 +1,47 @@
+//! Keeps `docs/reference/metrics.md` and the registry equal.
+
+use std::collections::BTreeSet;
+
+use super::{Metrics, Stage};
+use crate::error::Class;
+use crate::event_store::event::Position;
+
+const PAGE: &str = include_str!("../../../../docs/reference/metrics.md");
+
+#[test]
+fn every_metric_stands_in_the_page_and_the_other_way_round() {
+    let encoded = exposed();
+    let page: BTreeSet<String> = PAGE
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `projector_"))
+        .filter_map(|rest| rest.split_once('`'))
+        .map(|(name, _)| format!("projector_{name}"))
+        .collect();
+    assert_eq!(
+        encoded, page,
+        "the program on the left, the page on the right"
+    );
+}
+
+/// The names that the program exposes. A family without series is not written, so one of each is made first.
+fn exposed() -> BTreeSet<String> {
+    let metrics = Metrics::new();
+    let projection = metrics.projection("order");
+    projection.batch_read(1);
+    projection.projected(1, 1);
+    projection.took(Stage::Guest, 0.1);
+    projection.committed(1, Position(1));
+    projection.retried(Class::Transient);
+    projection.failed("rejected");
+    projection.state("live", ["live", "held"].into_iter(), 0);
+    let text = metrics.encode().expect("every label can be written");
+    text.lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .filter_map(|rest| rest.split_once(' '))
+        .map(|(name, kind)| match kind {
+            "counter" => format!("{name}_total"),
+            "info" => format!("{name}_info"),
+            _ => name.to_owned(),
+        })
+        .collect()
+}
