@@ -87,6 +87,8 @@ fn class_of_sqlstate(sqlstate: &str) -> Class {
     match sqlstate {
         // Privileges, missing objects and read-only servers wait for a person but are nobody's event.
         "42501" | "42P01" | "3F000" | "42703" | "42883" | "25006" => Class::Transient,
+        // A statement that cannot be parsed is a bug of the host; trying again would hide it.
+        "42601" => Class::Fatal,
         // A value that a column or a constraint refuses.
         _ if sqlstate.starts_with("22")
             || sqlstate.starts_with("23")

@@ -171,7 +171,11 @@ impl Writer<'_> {
                 (true, _, Present::Fault(fault)) | (false, Absent::Fault(fault), _) => {
                     return Err(Error::Fault(fault.clone()));
                 }
-                (true, _, Present::Update(ops)) => updates.push((key, ops, None)),
+                (true, _, Present::Update(ops)) => {
+                    if !ops.is_empty() {
+                        updates.push((key, ops, None));
+                    }
+                }
                 (true, _, Present::Replace(row)) => replaces.push(row),
                 (true, _, Present::Delete) => deletes.push(key),
                 (false, Absent::Row(row), _) => inserts.push(row),
