@@ -8,6 +8,7 @@ pub mod commit;
 pub mod failure;
 pub mod isolate;
 pub mod lookups;
+mod admission;
 mod member;
 pub mod pace;
 pub mod pending;

@@ -61,6 +61,7 @@ CREATE TABLE {control}.checkpoints (
     starts_without_commit integer NOT NULL DEFAULT 0,
     attempts_position     bigint,
     attempts              integer NOT NULL DEFAULT 0,
+    accepted              text CHECK (accepted IN ('plugin', 'store')),
     updated_at            timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (projection, generation),
     FOREIGN KEY (projection, generation) REFERENCES {control}.generations
@@ -69,6 +70,7 @@ COMMENT ON TABLE {control}.checkpoints IS 'How far each generation of a projecti
 COMMENT ON COLUMN {control}.checkpoints.position IS 'Everything up to here is settled, was scanned and is in the tables.';
 COMMENT ON COLUMN {control}.checkpoints.last_event_id IS 'The event that stood at last_event_position when it was applied; tells a restored store from the one that was read.';
 COMMENT ON COLUMN {control}.checkpoints.revision IS 'Raised by every command (pause, resume, rewind and so on), so that a running batch notices.';
+COMMENT ON COLUMN {control}.checkpoints.accepted IS 'What `resume` allows the leader to take as it finds it: another plugin file, or a store that is not the one that was read.';
 COMMENT ON COLUMN {control}.checkpoints.starts_without_commit IS 'Starts since the last commit: finds an event that ends the whole process.';
 
 CREATE TABLE {control}.sources (

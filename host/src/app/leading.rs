@@ -11,6 +11,7 @@ use crate::database::session::{Purpose, bounded};
 use crate::database::template::render;
 use crate::event_store::event::Position;
 use crate::event_store::layout::Layout;
+use crate::event_store::inspect;
 use crate::event_store::{self, GapProof, Options, StoreIdentity, preflight};
 use crate::leadership::{Handle, Leadership};
 use crate::projection::runner::Stopped;
@@ -172,6 +173,16 @@ impl Parts {
             .map_err(|error| error.to_string())?;
         loan.give_back();
         let settled: i64 = row.try_get(0).map_err(|error| error.to_string())?;
+        let asking = inspect::head(&mut store, &layout);
+        let head = tokio::time::timeout(BEGIN_TIMEOUT, asking)
+            .await
+            .map_err(|_| "no answer from the event store database".to_owned())?
+            .map_err(|error| error.to_string())?;
+        if Position(settled) > head {
+            // Nothing that was proven holds for it; each projection is told by its own last event.
+            tracing::error!(settled, head = head.0, "the event store went back behind what was read; it is proven anew");
+            return Ok((identity, Position(0)));
+        }
         Ok((identity, Position(settled)))
     }
 }

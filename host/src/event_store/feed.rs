@@ -74,6 +74,18 @@ impl Feed {
         Ok(proven.settled_upto)
     }
 
+    /// The identifier of the event that stands at a position, if one does, and the store's head.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the service has ended.
+    pub async fn look(&self, position: Position) -> Result<(Option<String>, Position), Error> {
+        let mut connection = self.shared.connect().await?;
+        let statement = self.shared.layout.render(include_str!("sql/look.sql"));
+        let reading = sqlx::query(AssertSqlSafe(statement)).bind(position.0).fetch_one(&mut connection);
+        let row = bounded(self.shared.database.name, READ_TIMEOUT, reading).await?;
+        Ok((row.try_get(0)?, Position(row.try_get(1)?)))
+    }
+
     /// Waits until something after `after` is settled, then returns a batch of it at once. Safe to cancel.
     ///
     /// The batch may be empty: then nothing wanted stands between `after` and its `upto`.

@@ -14,8 +14,8 @@ pub const CONSTRAINT: &str = "constraint";
 pub const CRASH: &str = "crash";
 /// Category of a plugin whose file is not the recorded one.
 pub const PLUGIN_CHANGED: &str = "plugin-changed";
-/// Category of tables that cannot be created or used.
-pub const TABLES: &str = "tables";
+/// Category of an event store that is not the one that was read before.
+pub const STORE_CHANGED: &str = "store-changed";
 
 /// Why a batch did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]

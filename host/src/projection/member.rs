@@ -9,17 +9,17 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::database::session::bounded;
-use crate::error::{Class, Code};
+use crate::error::Class;
 use crate::event_store::Feed;
 use crate::event_store::event::Position;
 use crate::leadership::Lease;
 use crate::read_model::check::Shapes;
-use crate::read_model::checkpoint::{Checkpoints, Failure as Row};
+use crate::read_model::checkpoint::Checkpoints;
 use crate::read_model::lookup::Source;
 use crate::read_model::schema::{self, Generation};
 
+use super::admission::Admission;
 use super::commit::Target;
-use super::failure::{Failure, PLUGIN_CHANGED};
 use super::lookups::RowLookups;
 use super::pending::Pending;
 use super::progress::Phase;
@@ -31,6 +31,7 @@ use super::work::Work;
 /// Waits between tries to prepare a projection.
 const PREPARE_MIN: Duration = Duration::from_millis(200);
 const PREPARE_MAX: Duration = Duration::from_secs(10);
+const PREPARE_AGAIN: Duration = Duration::from_secs(1);
 
 /// One projection of a term.
 pub(super) struct Member {
@@ -56,36 +57,47 @@ impl Member {
                 Ok(generation) => generation,
                 Err(stopped) => return stopped,
             };
-            if generation.sha256 == self.known.plugin.sha256 {
-                match self.runner(generation) {
-                    Ok(runner) => return runner.run(cancelled).await,
-                    Err(why) => {
-                        tracing::error!(
-                            projection = name,
-                            error = why,
-                            "the plugin's tables cannot be used"
-                        );
-                        self.known.progress.enter(Phase::Stopped);
-                        cancelled.cancelled().await;
-                        return Stopped::Cancelled;
-                    }
-                }
-            }
-            let refused = tokio::select! {
+            let admission = Admission {
+                plugin: &self.known.plugin,
+                feed: &self.feed,
+                checkpoints: &self.checkpoints,
+                connections: &self.shared.write,
+            };
+            self.revision.mark_unchanged();
+            let admitted = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => return Stopped::Cancelled,
-                refused = self.refuse(&generation) => refused,
+                admitted = admission.ask(&generation) => admitted,
             };
-            if let Err(failure) = refused {
-                tracing::warn!(
-                    projection = name,
-                    error = failure.message,
-                    "cannot write the projection's state"
-                );
-            }
-            self.known.progress.enter(Phase::Stopped);
+            let wait = match admitted {
+                Ok(true) => match self.runner(generation) {
+                    Ok(runner) => return runner.run(cancelled).await,
+                    Err(why) => {
+                        tracing::error!(projection = name, error = why, "the plugin's tables cannot be used");
+                        self.known.progress.enter(Phase::Stopped);
+                        None
+                    }
+                },
+                Ok(false) => {
+                    self.known.progress.enter(Phase::Stopped);
+                    None
+                }
+                Err(failure) => {
+                    tracing::warn!(projection = name, error = failure.message, "cannot begin; trying again");
+                    self.known.progress.enter(Phase::Retrying);
+                    self.known.progress.failed(failure.message);
+                    Some(PREPARE_AGAIN)
+                }
+            };
+            let again = async {
+                match wait {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = cancelled.cancelled() => return Stopped::Cancelled,
+                () = again => {}
                 changed = self.revision.changed() => if changed.is_err() { return Stopped::Cancelled },
             }
         }
@@ -190,50 +202,4 @@ impl Member {
             revision: self.revision.clone(),
         })
     }
-
-    /// A changed plugin is not the same projection: it stops until somebody decides.
-    async fn refuse(&self, generation: &Generation) -> Result<(), Failure> {
-        let plugin = &self.known.plugin;
-        let name = &plugin.manifest.name;
-        let message = format!(
-            "{}: the file {} has the digest {}, but the rows were made by {} (version {}); \
-             `projector-host resume {name} --accept-plugin` goes on with the new one",
-            Code(802),
-            plugin.file.display(),
-            short(&plugin.sha256),
-            short(&generation.sha256),
-            generation.plugin_version,
-        );
-        let name = self.shared.write.database();
-        let mut loan = bounded(name, CONTROL_TIMEOUT, self.shared.write.lend()).await?;
-        let key = &generation.key;
-        let row = bounded(name, CONTROL_TIMEOUT, self.checkpoints.load(&mut loan, key)).await?;
-        if let Some(row) = row.filter(|row| row.failure.is_none()) {
-            let failure = Row {
-                category: PLUGIN_CHANGED,
-                position: None,
-                event_type: None,
-                event_id: None,
-                message: &message,
-            };
-            bounded(
-                name,
-                CONTROL_TIMEOUT,
-                self.checkpoints
-                    .fail(&mut loan, key, row.revision, &failure),
-            )
-            .await?;
-            tracing::error!(
-                projection = key.projection,
-                error = message,
-                "the projection stopped"
-            );
-        }
-        loan.give_back();
-        Ok(())
-    }
-}
-
-fn short(sha256: &str) -> &str {
-    sha256.get(..12).unwrap_or(sha256)
 }

@@ -56,6 +56,8 @@ pub struct Checkpoint {
     pub starts_without_commit: i32,
     /// Position and number of the attempts at a single event.
     pub attempts: Option<(i64, i32)>,
+    /// What somebody allowed the leader to take as it finds it: `plugin` or `store`.
+    pub accepted: Option<String>,
 }
 
 /// Where a batch takes the checkpoint.
@@ -253,6 +255,46 @@ impl Checkpoints {
         Ok(done.rows_affected() == 1)
     }
 
+    /// Goes on with another plugin, if somebody allowed it.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn accept_plugin(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        sha256: &str,
+        version: &str,
+        description: &serde_json::Value,
+    ) -> Result<bool, Error> {
+        let done = self
+            .bind_key(include_str!("sql/accept_plugin.sql"), key)
+            .bind(sha256)
+            .bind(version)
+            .bind(description.to_string())
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// Goes on with another store, whose head is `head`, if somebody allowed it.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn accept_store(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        head: Position,
+    ) -> Result<bool, Error> {
+        let done = self
+            .bind_key(include_str!("sql/accept_store.sql"), key)
+            .bind(head.0)
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+
     /// Takes part in the caller's transaction: false when the term is over, else it cannot end before that
     /// transaction does. For every write beside a checkpoint's own row.
     ///
@@ -339,5 +381,6 @@ fn decode(row: &PgRow) -> Result<Checkpoint, sqlx::Error> {
             Some(position) => Some((position, row.try_get(13)?)),
             None => None,
         },
+        accepted: row.try_get(14)?,
     })
 }

@@ -175,7 +175,8 @@ impl Control {
         Ok(changed)
     }
 
-    /// Resumes a paused or stopped projection. False when it was neither.
+    /// Resumes a paused or stopped projection. False when it was neither. `accepted` is `plugin` or `store`,
+    /// when the leader may take one of them as it finds it.
     ///
     /// # Errors
     /// When the change is refused.
@@ -183,11 +184,13 @@ impl Control {
         &self,
         connection: &mut PgConnection,
         projection: &str,
+        accepted: Option<&str>,
         actor: &str,
     ) -> Result<bool, Error> {
         let mut transaction = connection.begin().await?;
         let done = sqlx::query(self.sql(include_str!("sql/resume.sql")))
             .bind(projection)
+            .bind(accepted)
             .execute(&mut *transaction)
             .await?;
         let changed = done.rows_affected() > 0;
@@ -197,7 +200,7 @@ impl Control {
                 actor,
                 "resume",
                 projection,
-                &serde_json::json!({}),
+                &serde_json::json!({ "accepted": accepted }),
             )
             .await?;
         }

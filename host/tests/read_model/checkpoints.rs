@@ -139,13 +139,13 @@ async fn pause_failure_and_resume_are_seen_by_a_batch_that_was_made_before() {
     );
     assert!(
         control
-            .resume(connection, "mirror", "me")
+            .resume(connection, "mirror", None, "me")
             .await
             .expect("asked")
     );
     assert!(
         !control
-            .resume(connection, "mirror", "me")
+            .resume(connection, "mirror", None, "me")
             .await
             .expect("asked"),
         "idempotent"
@@ -191,7 +191,7 @@ async fn pause_failure_and_resume_are_seen_by_a_batch_that_was_made_before() {
     );
     assert!(
         control
-            .resume(connection, "mirror", "me")
+            .resume(connection, "mirror", None, "me")
             .await
             .expect("asked")
     );

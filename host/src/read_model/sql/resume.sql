@@ -2,7 +2,7 @@
 UPDATE {control}.checkpoints c
 SET paused_at = NULL, paused_reason = NULL, failure_category = NULL, failure_position = NULL,
     failure_event_type = NULL, failure_event_id = NULL, failure_message = NULL, failure_at = NULL,
-    attempts = 0, attempts_position = NULL, starts_without_commit = 0,
+    attempts = 0, attempts_position = NULL, starts_without_commit = 0, accepted = $2,
     state = 'starting', state_since = clock_timestamp(), revision = revision + 1, updated_at = clock_timestamp()
 FROM {control}.generations g
 WHERE g.projection = c.projection AND g.generation = c.generation AND g.live AND c.projection = $1
