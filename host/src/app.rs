@@ -50,12 +50,18 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(unstarted)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unstarted)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(unstarted)?;
     let metrics = Metrics::new();
     let standing = Standing::default();
     let shutdown = CancellationToken::new();
     let served = http::serve(&config, metrics.clone(), standing.clone(), shutdown.clone()).await?;
     tracing::info!(address = %served.address, node = config.host.node, "projector-host is up; HTTP listens");
     let ticking = tokio::spawn(tick(standing.clone(), shutdown.clone()));
+    let hanging_up = tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            tracing::warn!("SIGHUP: reloading is not available yet; restart this replica instead");
+        }
+    });
     let running = async {
         let loading = (Arc::clone(&config), start.dev);
         let loaded = tokio::task::spawn_blocking(move || plugins::load(&loading.0, loading.1));
@@ -81,6 +87,7 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     };
     shutdown.cancel();
     ticking.abort();
+    hanging_up.abort();
     served.ended().await;
     ended
 }

@@ -39,7 +39,6 @@ use output::Output;
     name = "projector-host",
     version,
     after_help = AFTER_HELP,
-    disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub struct Cli {

@@ -6,7 +6,7 @@
 //! | `/readyz` | config and plugins are fine, both databases were reached and are migrated; standbys are ready |
 //! | `/startupz` | all plugins are compiled |
 //! | `/leaderz` | this replica leads |
-//! | `/lagz?events=…&seconds=…` | this replica leads and no projection is farther behind |
+//! | `/lagz?events=…` | this replica leads and no projection is farther behind |
 //! | `/metrics` | always |
 
 mod probes;

@@ -4,11 +4,11 @@
 //! commit is thrown away; a poison event is found by splitting its batch and stops its own projection only.
 //! Must never: start a batch when the lease is over, or blame an event for the database's state.
 
+mod admission;
 pub mod commit;
 pub mod failure;
 pub mod isolate;
 pub mod lookups;
-mod admission;
 mod member;
 pub mod pace;
 pub mod pending;
@@ -17,5 +17,4 @@ pub mod runner;
 pub mod session;
 pub mod settings;
 pub mod supervisor;
-pub mod thread;
 pub mod work;

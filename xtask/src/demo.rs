@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Ends once everything is projected
     #[arg(long)]
     once: bool,
-    /// Port of the dashboard; 7400 if that is free
+    /// Port of HTTP; 7400 if that is free
     #[arg(long)]
     port: Option<u16>,
 }

@@ -147,7 +147,11 @@ async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused>
 fn migration(error: migrate::Error) -> Refused {
     match error {
         migrate::Error::Unavailable(error) => refused(error),
-        error if error.class() == Class::Transient => Refused::Wait(error.into()),
+        // A standby that is promoted later is waited for by the supervisor that starts this process again.
+        error @ migrate::Error::ReadOnly { .. } => Refused::End(error.into()),
+        error if error.class() == Class::Transient && !error.is_denied() => {
+            Refused::Wait(error.into())
+        }
         error => Refused::End(error.into()),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Row as _};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
@@ -10,15 +11,16 @@ use crate::database::connections::Connections;
 use crate::database::session::{Purpose, bounded};
 use crate::database::template::render;
 use crate::event_store::event::Position;
-use crate::event_store::layout::Layout;
 use crate::event_store::inspect;
-use crate::event_store::{self, GapProof, Options, StoreIdentity, preflight};
+use crate::event_store::layout::Layout;
+use crate::event_store::{self, GapProof, Mark, Options, SourceState, StoreIdentity, preflight};
 use crate::leadership::{Handle, Leadership};
 use crate::projection::runner::Stopped;
 use crate::projection::supervisor::{Known, Shared, Supervisor};
 use crate::telemetry::metrics::Metrics;
 
 use super::gate::Databases;
+use super::plugins::LoadedPlugins;
 use super::standing::{Leading, Standing};
 
 /// Longest wait for the answers that a term begins with.
@@ -31,6 +33,8 @@ pub(super) struct Parts {
     pub(super) databases: Databases,
     pub(super) shared: Shared,
     pub(super) projections: Vec<Known>,
+    /// The source may fail for so long before somebody else shall try.
+    pub(super) source_errors_max: Duration,
     pub(super) standing: Standing,
 }
 
@@ -38,7 +42,7 @@ impl Parts {
     pub(super) fn new(
         config: &Config,
         databases: Databases,
-        projections: Vec<Known>,
+        loaded: &LoadedPlugins,
         metrics: Metrics,
         standing: Standing,
     ) -> Self {
@@ -66,9 +70,11 @@ impl Parts {
                 control: config.read_model.control_schema.clone(),
                 readers: config.read_model.schema.clone(),
                 metrics,
+                engine: loaded.engine.clone(),
             },
             databases,
-            projections,
+            projections: loaded.projections.clone(),
+            source_errors_max: config.leader.resign_after_source_errors,
             standing,
         }
     }
@@ -115,6 +121,7 @@ impl Parts {
             feed: feed.clone(),
             projections: self.projections.clone(),
         }));
+        let mark = feed.mark();
         let supervisor = Supervisor {
             shared: self.shared.clone(),
             projections: self.projections.clone(),
@@ -124,9 +131,15 @@ impl Parts {
             watchdog: election.progress(),
         };
         let supervising = supervisor.run(stop.clone());
+        let failing = failing_for(mark, self.source_errors_max);
         tokio::pin!(supervising, reading);
         tokio::select! {
             stopped = &mut supervising => Ok(stopped),
+            error = failing => {
+                stop.cancel();
+                supervising.await;
+                Err(format!("the event store could not be read for {:?}: {error}", self.source_errors_max))
+            }
             ended = &mut reading => {
                 stop.cancel();
                 supervising.await;
@@ -180,9 +193,37 @@ impl Parts {
             .map_err(|error| error.to_string())?;
         if Position(settled) > head {
             // Nothing that was proven holds for it; each projection is told by its own last event.
-            tracing::error!(settled, head = head.0, "the event store went back behind what was read; it is proven anew");
+            tracing::error!(
+                settled,
+                head = head.0,
+                "the event store went back behind what was read; it is proven anew"
+            );
             return Ok((identity, Position(0)));
         }
         Ok((identity, Position(settled)))
+    }
+}
+
+/// Resolves when the store has been failing for so long: another replica may reach it.
+async fn failing_for(mut mark: watch::Receiver<Mark>, limit: Duration) -> String {
+    loop {
+        let failing = match &mark.borrow_and_update().source {
+            SourceState::Ok => None,
+            SourceState::Failing { since, error } => {
+                Some((since.elapsed().unwrap_or_default(), error.clone()))
+            }
+        };
+        match failing {
+            Some((age, error)) if age >= limit => return error,
+            Some((age, _)) => {
+                // Looked at again when it changes, and when the time is over.
+                let _changed = tokio::time::timeout(limit - age, mark.changed()).await;
+            }
+            None => {
+                if mark.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
     }
 }

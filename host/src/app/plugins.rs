@@ -18,6 +18,8 @@ pub struct LoadedPlugins {
     pub projections: Vec<Known>,
     /// Files that were refused, with the reason.
     pub refused: Vec<Refused>,
+    /// Runs them.
+    pub engine: Engine,
 }
 
 /// What to load, as configured.
@@ -89,6 +91,7 @@ pub fn load(config: &Config, dev: bool) -> Result<LoadedPlugins, Failure> {
     Ok(LoadedPlugins {
         projections,
         refused: loaded.refused,
+        engine,
     })
 }
 

@@ -23,6 +23,9 @@ use super::{Start, refused_plugins};
 /// A standby that nobody of its group outranks for longer than this says so.
 const DENIED_LIMIT: Duration = Duration::from_secs(60);
 
+/// How often projections that cannot begin are looked for.
+const REFUSED_INTERVAL: Duration = Duration::from_millis(200);
+
 /// More than the election itself grants for a drain, so that it is never cut short from here.
 const END_GRACE: Duration = Duration::from_secs(10);
 
@@ -58,6 +61,11 @@ impl Replica {
             tokio::pin!(whole);
             tokio::select! {
                 ended = &mut whole => return ended,
+                refused = self.refused() => {
+                    self.shutdown.cancel();
+                    whole.await?;
+                    Err(refused)
+                }
                 outcome = waiting => {
                     self.shutdown.cancel();
                     whole.await?;
@@ -67,6 +75,22 @@ impl Replica {
         };
         outcome?;
         refused_plugins(&self.loaded).map_or(Ok(()), Err)
+    }
+
+    /// Resolves when a projection can never begin: nobody should wait for it.
+    async fn refused(&self) -> Failure {
+        let mut every = tokio::time::interval(REFUSED_INTERVAL);
+        loop {
+            every.tick().await;
+            let why = self
+                .loaded
+                .projections
+                .iter()
+                .find_map(|known| known.progress.refused());
+            if let Some(why) = why {
+                return Failure::new(Exit::Config, why);
+            }
+        }
     }
 
     async fn until_shutdown(&self, databases: &Databases) -> Result<(), Failure> {
@@ -82,7 +106,7 @@ impl Replica {
         let parts = Parts::new(
             &self.config,
             databases.clone(),
-            self.loaded.projections.clone(),
+            &self.loaded,
             self.metrics.clone(),
             self.standing.clone(),
         );

@@ -45,7 +45,7 @@ pub(super) async fn change(
     let changed = bounded(
         "read model",
         CHANGE_TIMEOUT,
-        call(&control, &mut connection, &actor(config)),
+        call(&control, &mut connection, &actor()),
     )
     .await
     .map_err(|error| unavailable(&error))?;
@@ -69,6 +69,6 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
 }
 
 /// Who does it, for the audit.
-fn actor(config: &crate::config::Config) -> String {
-    format!("command line on {}", config.host.node)
+fn actor() -> String {
+    format!("cli@{}", gethostname::gethostname().to_string_lossy())
 }

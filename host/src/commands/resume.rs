@@ -28,7 +28,9 @@ pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
         _ => None,
     };
     let changed = change(context, &args.name, async |control, connection, actor| {
-        control.resume(connection, &args.name, accepted, actor).await
+        control
+            .resume(connection, &args.name, accepted, actor)
+            .await
     })
     .await?;
     context.out.text(&match changed {

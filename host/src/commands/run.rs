@@ -16,10 +16,10 @@ pub struct Args {
     /// With --until-caught-up: give up after this long, such as 60s or 5m
     #[arg(long, value_name = "DURATION", requires = "until_caught_up", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// For development: watch plugins, rebuild on change, friendlier logs
+    /// For development: plugins are compiled fast instead of optimised
     #[arg(long)]
     pub dev: bool,
-    /// Address of probes, metrics, API and dashboard [env: PROJECTOR_HTTP_LISTEN]
+    /// Address of probes and metrics [env: PROJECTOR_HTTP_LISTEN]
     #[arg(long, value_name = "ADDRESS")]
     pub http_listen: Option<String>,
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::output::FormatArg;
+use super::output::{Format, FormatArg};
 use super::{Context, append, migrate};
 use crate::app::gate::Databases;
 use crate::config::Config;
@@ -27,8 +27,16 @@ pub struct AppendArgs {
 pub struct MigrateArgs {
     #[command(flatten)]
     migrate: migrate::Args,
-    #[command(flatten)]
-    format: FormatArg,
+    /// The form of the answer
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        global = true
+    )]
+    format: Format,
 }
 
 /// Appends events.
@@ -73,7 +81,7 @@ pub async fn migrate(args: MigrateArgs, context: &Context) -> Result<(), Failure
     let done = migrate::run(
         &args.migrate.action,
         &places,
-        args.format.is_json(),
+        args.format == Format::Json,
         &mut answer,
     )
     .await;

@@ -100,7 +100,11 @@ pub async fn check(connection: &mut PgConnection, target: &Target) -> Result<(),
             first: first.version,
         });
     }
-    steps::writable(connection, target).await
+    match target.part {
+        // The host only reads it; the lock, where it lives there, is checked by the election.
+        Part::EventStore => Ok(()),
+        Part::ReadModel => steps::writable(connection, target).await,
+    }
 }
 
 /// Applies what is missing and returns it, in order. Safe from several processes at once.

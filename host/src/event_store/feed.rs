@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Executor as _};
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use crate::database::error::Error as DatabaseError;
@@ -81,7 +81,9 @@ impl Feed {
     pub async fn look(&self, position: Position) -> Result<(Option<String>, Position), Error> {
         let mut connection = self.shared.connect().await?;
         let statement = self.shared.layout.render(include_str!("sql/look.sql"));
-        let reading = sqlx::query(AssertSqlSafe(statement)).bind(position.0).fetch_one(&mut connection);
+        let reading = sqlx::query(AssertSqlSafe(statement))
+            .bind(position.0)
+            .fetch_one(&mut connection);
         let row = bounded(self.shared.database.name, READ_TIMEOUT, reading).await?;
         Ok((row.try_get(0)?, Position(row.try_get(1)?)))
     }

@@ -86,9 +86,14 @@ pub(super) async fn leader(State(view): State<View>) -> Answer {
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Bounds {
     events: Option<i64>,
+    seconds: Option<f64>,
 }
 
 pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) -> Answer {
+    if bounds.seconds.is_some() {
+        let error = "a bound in seconds is not available yet; ask for events";
+        return (StatusCode::BAD_REQUEST, Json(json!({ "error": error })));
+    }
     let Some(leading) = view.standing.leading() else {
         return answer(false, json!({ "leading": false }));
     };

@@ -19,6 +19,7 @@ use crate::read_model::checkpoint::{Checkpoint, Checkpoints, Failure as Row};
 use crate::read_model::schema::{Generation, description};
 
 use super::failure::{Failure, PLUGIN_CHANGED, STORE_CHANGED};
+use super::progress::Progress;
 
 /// Longest wait for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ pub(super) struct Admission<'a> {
     pub(super) feed: &'a Feed,
     pub(super) checkpoints: &'a Checkpoints,
     pub(super) connections: &'a Connections,
+    pub(super) progress: &'a Progress,
 }
 
 impl Admission<'_> {
@@ -43,6 +45,7 @@ impl Admission<'_> {
         let Some(row) = bounded(name, ANSWER_TIMEOUT, asking).await? else {
             return Err(Failure::transient("the checkpoint's row is not there"));
         };
+        self.progress.reached(row.position);
         let admitted = self.plugin_fits(&mut loan, generation, &row).await?
             && self.store_fits(&mut loan, generation, &row).await?;
         loan.give_back();
@@ -64,14 +67,28 @@ impl Admission<'_> {
         let name = self.connections.database();
         if same_tables && row.accepted.as_deref() == Some("plugin") {
             let (sha256, version) = (&plugin.sha256, &plugin.manifest.version);
-            let accepting =
-                self.checkpoints.accept_plugin(connection, &generation.key, sha256, version, &declared);
+            let accepting = self.checkpoints.accept_plugin(
+                connection,
+                &generation.key,
+                sha256,
+                version,
+                &declared,
+            );
             let accepted = bounded(name, ANSWER_TIMEOUT, accepting).await?;
-            tracing::warn!(projection = plugin.manifest.name, sha256, version, accepted, "goes on with another plugin");
+            tracing::warn!(
+                projection = plugin.manifest.name,
+                sha256,
+                version,
+                accepted,
+                "goes on with another plugin"
+            );
             return Ok(accepted);
         }
         let way_out = if same_tables {
-            format!("`projector-host resume {} --accept-plugin` goes on with the new one", plugin.manifest.name)
+            format!(
+                "`projector-host resume {} --accept-plugin` goes on with the new one",
+                plugin.manifest.name
+            )
         } else {
             "it also declares other tables, so it cannot go on with these rows; put the old file back".to_owned()
         };
@@ -83,7 +100,8 @@ impl Admission<'_> {
             short(&generation.sha256),
             generation.plugin_version,
         );
-        self.refuse(connection, generation, row, PLUGIN_CHANGED, &message).await
+        self.refuse(connection, generation, row, PLUGIN_CHANGED, &message)
+            .await
     }
 
     async fn store_fits(
@@ -96,15 +114,24 @@ impl Admission<'_> {
             return Ok(true);
         };
         let looking = self.feed.look(*position);
-        let (found, head) = looking.await.map_err(|error| Failure::transient(error.to_string()))?;
+        let (found, head) = looking
+            .await
+            .map_err(|error| Failure::transient(error.to_string()))?;
         if found.as_ref() == Some(id) {
             return Ok(true);
         }
         let name = self.connections.database();
         if row.accepted.as_deref() == Some("store") {
-            let accepting = self.checkpoints.accept_store(connection, &generation.key, head);
+            let accepting = self
+                .checkpoints
+                .accept_store(connection, &generation.key, head);
             let accepted = bounded(name, ANSWER_TIMEOUT, accepting).await?;
-            tracing::warn!(projection = generation.key.projection, head = head.0, accepted, "goes on with another store");
+            tracing::warn!(
+                projection = generation.key.projection,
+                head = head.0,
+                accepted,
+                "goes on with another store"
+            );
             return Ok(accepted);
         }
         let what = match found {
@@ -118,7 +145,8 @@ impl Admission<'_> {
             generation.key.projection,
             row.position.min(head),
         );
-        self.refuse(connection, generation, row, STORE_CHANGED, &message).await
+        self.refuse(connection, generation, row, STORE_CHANGED, &message)
+            .await
     }
 
     async fn refuse(
@@ -130,11 +158,23 @@ impl Admission<'_> {
         message: &str,
     ) -> Result<bool, Failure> {
         if row.failure.is_none() {
-            let failure = Row { category, position: None, event_type: None, event_id: None, message };
+            let failure = Row {
+                category,
+                position: None,
+                event_type: None,
+                event_id: None,
+                message,
+            };
             let name = self.connections.database();
-            let failing = self.checkpoints.fail(connection, &generation.key, row.revision, &failure);
+            let failing =
+                self.checkpoints
+                    .fail(connection, &generation.key, row.revision, &failure);
             bounded::<_, DatabaseError>(name, ANSWER_TIMEOUT, failing).await?;
-            tracing::error!(projection = generation.key.projection, error = message, "the projection stopped");
+            tracing::error!(
+                projection = generation.key.projection,
+                error = message,
+                "the projection stopped"
+            );
         }
         Ok(false)
     }

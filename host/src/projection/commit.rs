@@ -17,7 +17,7 @@ use crate::read_model::write;
 use super::failure::Failure;
 
 /// Longest transaction. The server's own `statement_timeout` is shorter, so this only catches dead peers.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(120);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Where a projection's batches go.
 #[derive(Debug, Clone)]

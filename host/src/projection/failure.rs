@@ -3,6 +3,7 @@
 use crate::database::error::Error as DatabaseError;
 use crate::error::{Class, Code};
 use crate::guest::error::{CallError, Category};
+use crate::guest::thread::ThreadError;
 use crate::read_model::check::Fault;
 use crate::read_model::write;
 
@@ -98,8 +99,8 @@ impl From<DatabaseError> for Failure {
     }
 }
 
-impl From<super::thread::Error> for Failure {
-    fn from(error: super::thread::Error) -> Self {
+impl From<ThreadError> for Failure {
+    fn from(error: ThreadError) -> Self {
         Self {
             class: Class::Fatal,
             counted: false,

@@ -191,7 +191,7 @@ impl Session<'_> {
         } else {
             let (work, events) = (self.work.clone(), Arc::clone(piece));
             let projecting = move || work.project(&events.events, &Pending::default());
-            match self.thread.run(projecting).await {
+            match self.thread.call(projecting).await {
                 Ok(Ok(outcome)) => Some(outcome),
                 Ok(Err(failure)) => return Err(Attempt::Failed(failure)),
                 Err(error) => return Err(Attempt::Failed(error.into())),
@@ -292,12 +292,13 @@ fn singles(part: Part) -> Vec<Part> {
         .collect()
 }
 
-/// The stretch of the store that belongs to a part: up to its last event, and for the last part to the end.
+/// The stretch of the store that belongs to a part: up to the next one, and for the last part to the end.
 fn piece(batch: &Batch, part: Part, after: Position) -> Batch {
     let events = batch.events[part.first..part.end].to_vec();
-    let upto = match events.last() {
-        Some(event) if part.end < batch.events.len() => event.position,
-        _ => batch.upto,
+    // Everything before the next wanted event was scanned.
+    let upto = match batch.events.get(part.end) {
+        Some(next) => Position(next.position.0 - 1),
+        None => batch.upto,
     };
     Batch {
         after,

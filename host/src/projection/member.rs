@@ -62,6 +62,7 @@ impl Member {
                 feed: &self.feed,
                 checkpoints: &self.checkpoints,
                 connections: &self.shared.write,
+                progress: &self.known.progress,
             };
             self.revision.mark_unchanged();
             let admitted = tokio::select! {
@@ -73,7 +74,11 @@ impl Member {
                 Ok(true) => match self.runner(generation) {
                     Ok(runner) => return runner.run(cancelled).await,
                     Err(why) => {
-                        tracing::error!(projection = name, error = why, "the plugin's tables cannot be used");
+                        tracing::error!(
+                            projection = name,
+                            error = why,
+                            "the plugin's tables cannot be used"
+                        );
                         self.known.progress.enter(Phase::Stopped);
                         None
                     }
@@ -83,7 +88,11 @@ impl Member {
                     None
                 }
                 Err(failure) => {
-                    tracing::warn!(projection = name, error = failure.message, "cannot begin; trying again");
+                    tracing::warn!(
+                        projection = name,
+                        error = failure.message,
+                        "cannot begin; trying again"
+                    );
                     self.known.progress.enter(Phase::Retrying);
                     self.known.progress.failed(failure.message);
                     Some(PREPARE_AGAIN)
@@ -113,7 +122,10 @@ impl Member {
             .build();
         loop {
             let error = match self.ensure().await {
-                Ok(generation) => return Ok(generation),
+                Ok(generation) => {
+                    self.known.progress.refuse(None);
+                    return Ok(generation);
+                }
                 Err(schema::Error::Fenced) => return Err(Stopped::Fenced),
                 Err(error) => error,
             };
@@ -122,6 +134,7 @@ impl Member {
                 tracing::warn!(projection, %error, "cannot prepare the projection's tables; trying again");
             } else {
                 tracing::error!(projection, %error, "the projection's tables cannot be made; trying again now and then");
+                self.known.progress.refuse(Some(error.to_string()));
             }
             self.known.progress.enter(Phase::Retrying);
             self.known.progress.failed(error.to_string());
@@ -180,6 +193,7 @@ impl Member {
         };
         Ok(Runner {
             feed: self.feed.clone(),
+            engine: self.shared.engine.clone(),
             work: Work {
                 plugin: self.known.plugin.clone(),
                 shapes: shapes.clone(),

@@ -85,6 +85,7 @@ struct Inner {
     phase: AtomicU8,
     live: AtomicU8,
     last_error: Mutex<Option<(Instant, String)>>,
+    refused: Mutex<Option<String>>,
     busy: [Mutex<Option<Instant>>; 2],
 }
 
@@ -119,6 +120,7 @@ impl Default for Progress {
             phase: AtomicU8::new(Phase::Starting as u8),
             live: AtomicU8::new(0),
             last_error: Mutex::new(None),
+            refused: Mutex::new(None),
             busy: [Mutex::new(None), Mutex::new(None)],
         }))
     }
@@ -139,6 +141,25 @@ impl Progress {
     /// The runner's phase changed.
     pub fn enter(&self, phase: Phase) {
         self.0.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// Its tables cannot be made, which only a person can mend; none when they can again.
+    pub fn refuse(&self, why: Option<String>) {
+        *self
+            .0
+            .refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why its tables cannot be made.
+    #[must_use]
+    pub fn refused(&self) -> Option<String> {
+        self.0
+            .refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// A stage begins with a batch.

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 use crate::error::Class;
 use crate::event_store::event::Event;
 use crate::event_store::{BatchLimits, Feed};
+use crate::guest::engine::Engine;
+use crate::guest::thread::GuestThread;
 use crate::leadership::Lease;
 use crate::read_model::checkpoint::{self, Checkpoint};
 use crate::telemetry::metrics::ProjectionMetrics;
@@ -20,7 +22,6 @@ use super::isolate::{Isolated, Mode};
 use super::pace::Pace;
 use super::progress::{Phase, Progress};
 use super::session::{Ended, Session};
-use super::thread::GuestThread;
 use super::work::Work;
 
 /// Longest wait for a statement on the control tables.
@@ -41,6 +42,8 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 pub struct Runner {
     /// Where events come from.
     pub feed: Feed,
+    /// Runs the guest.
+    pub engine: Engine,
     /// Guest, checks and fold.
     pub work: Work,
     /// Where batches go.
@@ -164,7 +167,7 @@ impl Runner {
         }
         self.progress.enter(Phase::Running);
         // A thread a run: a guest that hangs in the host's care cannot hold up the next run.
-        let thread = match GuestThread::spawn(&self.target.key.projection) {
+        let thread = match GuestThread::spawn(&self.target.key.projection, &self.engine) {
             Ok(thread) => thread,
             Err(error) => return Err(Failure::transient(error.to_string())),
         };

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event_store::event::{Batch, Position};
 use crate::event_store::{BatchLimits, Feed};
+use crate::guest::thread::GuestThread;
 use crate::leadership::Lease;
 use crate::read_model::checkpoint::{Checkpoint, Missed, Step};
 use crate::read_model::fold::Folded;
@@ -21,7 +22,6 @@ use super::failure::Failure;
 use super::pace::Pace;
 use super::pending::{Pending, PendingBatch};
 use super::progress::{Progress, Station};
-use super::thread::GuestThread;
 use super::work::{Outcome, Work};
 
 /// Batches that wait between two stages.
@@ -83,7 +83,7 @@ impl Session<'_> {
         let (projected, mut ready) = mpsc::channel::<Projected>(STAGE_BATCHES_MAX);
         let reader = tokio::spawn(self.reader(checkpoint.position, read, stop.clone()));
         let pending = Pending::default();
-        let guest = self.thread.run(guest_stage(
+        let guest = self.thread.call(guest_stage(
             self.work.clone(),
             self.progress.clone(),
             pending.clone(),

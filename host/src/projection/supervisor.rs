@@ -1,6 +1,6 @@
 //! All projections of one term: starts them, watches them, tells people how they are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::database::identifier::Identifier;
 use crate::database::session::bounded;
 use crate::database::template::render;
 use crate::event_store::{Feed, Mark, StoreIdentity};
+use crate::guest::engine::Engine;
 use crate::leadership::{Leadership, Progress as Watchdog};
 use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
@@ -28,6 +29,9 @@ use super::settings::Settings;
 
 /// How often commands are looked for and states are written.
 const CONTROL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// State of a projection whose plugin this replica does not have.
+const NO_PLUGIN: &str = "no-plugin";
 
 /// A projection that is known to this replica.
 #[derive(Debug, Clone)]
@@ -53,6 +57,8 @@ pub struct Shared {
     pub readers: Identifier,
     /// For everybody to count.
     pub metrics: Metrics,
+    /// Runs the plugins.
+    pub engine: Engine,
 }
 
 /// Runs all projections while this replica leads.
@@ -172,20 +178,25 @@ impl Supervisor {
             if let Some(sender) = revisions.get(&projection) {
                 sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }
-            let Some(known) = self
-                .projections
-                .iter()
-                .find(|known| known.plugin.manifest.name == projection)
-            else {
-                continue;
-            };
-            let state = known.progress.state(&mark);
             let key = GenerationKey {
                 projection,
                 generation,
             };
-            // Pause and stop write their own state with their own fields.
-            let follows = !matches!(state, State::Paused | State::Stopped);
+            let known = self
+                .projections
+                .iter()
+                .find(|known| known.plugin.manifest.name == key.projection);
+            let Some(known) = known else {
+                // Its file is gone, or refused. Checkpoint, tables and views stay.
+                if !written.without_plugin.contains(&key) {
+                    bounded(name, limit, checkpoints.state(&mut loan, &key, NO_PLUGIN)).await?;
+                    written.without_plugin.insert(key);
+                }
+                continue;
+            };
+            let state = known.progress.state(&mark);
+            // A new row starts by itself; pause and stop write their own state with their own fields.
+            let follows = !matches!(state, State::Starting | State::Paused | State::Stopped);
             if follows && written.states.get(&key) != Some(&state) {
                 bounded(
                     name,
@@ -216,6 +227,7 @@ impl Supervisor {
 #[derive(Debug, Default)]
 struct Written {
     states: HashMap<GenerationKey, State>,
+    without_plugin: HashSet<GenerationKey>,
     mark: Option<Mark>,
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,12 +18,22 @@ use crate::error::Class;
 use crate::event_store::event::Position;
 
 /// Part of a batch's way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// In the guest, with checks and fold.
     Guest,
     /// Its transaction.
     Commit,
+}
+
+impl EncodeLabelValue for Stage {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> Result<(), std::fmt::Error> {
+        let word = match self {
+            Self::Guest => "guest",
+            Self::Commit => "commit",
+        };
+        EncodeLabelValue::encode(&word, encoder)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Read,
     net::TcpListener,
     os::unix::process::CommandExt,
     path::PathBuf,
@@ -32,7 +31,6 @@ pub struct Site {
     folder: TempDir,
     program: PathBuf,
     port: u16,
-    token: String,
     environment: [(&'static str, String); 2],
 }
 
@@ -54,7 +52,6 @@ impl Site {
             folder,
             program,
             port,
-            token: token()?,
             environment,
         };
         fs::write(site.config(), config(port))
@@ -71,9 +68,7 @@ impl Site {
             .arg(self.config())
             .args(arguments)
             .current_dir(self.folder.path());
-        command
-            .envs(self.environment.clone())
-            .env("PROJECTOR_ADMIN_TOKEN", &self.token);
+        command.envs(self.environment.clone());
         // A group of its own: Ctrl-C in the terminal reaches us, and the host gets one signal instead of two.
         let child = command.process_group(0).spawn();
         let mut child = child.with_context(|| format!("cannot run {}", process::name(&command)))?;
@@ -97,13 +92,14 @@ impl Site {
         let config = config.display();
         format!(
             "\n\
-             dashboard     http://127.0.0.1:{}/   (admin token {})\n\
+             probes        http://127.0.0.1:{0}/readyz\n\
+             metrics       http://127.0.0.1:{0}/metrics\n\
              read models   psql {models}\n\
              events        psql {events}\n\
              commands      ES_DATABASE_URL={events} DATABASE_URL={models} {program} --config {config} status\n\
              \n\
              Ctrl-C stops everything and removes it.\n",
-            self.port, self.token,
+            self.port,
         )
     }
 
@@ -164,13 +160,4 @@ fn free_port(wanted: Option<u16>) -> Result<u16> {
             .context("there is no free port on 127.0.0.1")?,
     };
     Ok(address.port())
-}
-
-/// A secret for this run.
-fn token() -> Result<String> {
-    const SOURCE: &str = "/dev/urandom";
-    let mut bytes = [0_u8; 12];
-    let read = fs::File::open(SOURCE).and_then(|mut file| file.read_exact(&mut bytes));
-    read.with_context(|| format!("cannot read {SOURCE}"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

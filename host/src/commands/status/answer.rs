@@ -201,11 +201,13 @@ fn writer(writer: &Value) -> String {
     let pid = writer["pid"]
         .as_i64()
         .map_or_else(|| "no session".to_owned(), |pid| format!("pid {pid}"));
+    let since = writer["since"]
+        .as_str()
+        .unwrap_or("a time that this role may not see");
     format!(
-        "{pid} (application {:?}, user {:?}, open since {})",
+        "{pid} (application {:?}, user {:?}, open since {since})",
         text("application_name"),
         text("user"),
-        text("since")
     )
 }
 

@@ -126,6 +126,12 @@ impl Error {
         matches!(self, Self::Unavailable(_))
     }
 
+    /// Whether a privilege is missing, which no waiting mends.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Statement { source, .. } if source.sqlstate() == Some("42501"))
+    }
+
     /// Whether trying again may help.
     #[must_use]
     pub fn class(&self) -> Class {
