@@ -8,6 +8,7 @@ pub mod gate;
 mod leading;
 pub mod plugins;
 pub mod replica;
+mod service_manager;
 pub mod standing;
 
 use std::path::PathBuf;
@@ -57,6 +58,7 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     let served = http::serve(&config, metrics.clone(), standing.clone(), shutdown.clone()).await?;
     tracing::info!(address = %served.address, node = config.host.node, "projector-host is up; HTTP listens");
     let ticking = tokio::spawn(tick(standing.clone(), shutdown.clone()));
+    let telling = tokio::spawn(service_manager::run(standing.clone(), shutdown.clone()));
     let hanging_up = tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             tracing::warn!("SIGHUP: reloading is not available yet; restart this replica instead");
@@ -88,6 +90,8 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     shutdown.cancel();
     ticking.abort();
     hanging_up.abort();
+    // It ends by itself, with its last word.
+    let _told = telling.await;
     served.ended().await;
     ended
 }
