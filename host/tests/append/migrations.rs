@@ -1,6 +1,7 @@
 //! Migrations: many runners, foreign states, rights, and the texts and exit codes of the command.
 
 use projector_host::commands::migrate::{Action, Place, run};
+use projector_host::database::identifier::Identifier;
 use projector_host::database::migrate::{self, Error, LOCK_CLASS, Target};
 use projector_host::error::Exit;
 use tokio::task::JoinSet;
@@ -137,7 +138,14 @@ async fn unmigrated_newer_changed_and_read_only_are_told_apart_and_up_changes_no
     migrate::up(&store.database, &target)
         .await
         .expect("the other session may write");
-    let error = migrate::check(&mut session, &target)
+    migrate::check(&mut session, &target)
+        .await
+        .expect("the host only reads an event store");
+    let model = Target::read_model(Identifier::new("elsewhere").expect("a good name"));
+    migrate::up(&store.database, &model)
+        .await
+        .expect("the other session may write");
+    let error = migrate::check(&mut session, &model)
         .await
         .expect_err("it is read-only");
     assert_eq!((error.exit(), error.code().0), (Exit::Config, 205));
