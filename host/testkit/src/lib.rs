@@ -1,4 +1,5 @@
-//! Private PostgreSQL servers for the tests and the demo.
+//! Private PostgreSQL servers for the tests and the demo, and whole sites to test: databases, replicas, the domain told
+//! a second time.
 //!
 //! Drives PostgreSQL's own programs (`initdb`, `postgres`, `psql`, `pg_basebackup`), so a test meets a real
 //! server with all its locks, crashes and versions. Synchronous on purpose: it serves tests of any runtime.
@@ -21,9 +22,12 @@
 
 mod account;
 mod database;
+pub mod domain;
 mod error;
 mod installation;
+pub mod random;
 mod server;
+pub mod site;
 mod tool;
 mod url;
 

@@ -1,0 +1,120 @@
+//! The program's commands, run to their end.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use serde_json::Value;
+
+use super::Site;
+
+/// What a command answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its exit code; -1 for a signal.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub error: String,
+}
+
+impl Site {
+    /// The program with this site's configuration and environment.
+    pub fn program(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.programs.host);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PROJECTOR_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .arg("--config")
+            .arg(self.folder.path().join("projections.toml"))
+            .args(arguments)
+            .env("ES_DATABASE_URL", &self.store)
+            .env("DATABASE_URL", &self.model)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command of the program to its end.
+    pub fn run(&self, arguments: &[&str]) -> Answer {
+        let output = self
+            .program(arguments)
+            .output()
+            .expect("the program can be started");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Answer {
+            code: output.status.code().unwrap_or(-1),
+            out: text(&output.stdout),
+            error: text(&output.stderr),
+        }
+    }
+
+    /// Runs it and wants success.
+    pub fn runs(&self, arguments: &[&str]) -> String {
+        let answer = self.run(arguments);
+        if answer.code != 0 {
+            self.fail(&format!("`{}` failed: {answer:?}", arguments.join(" ")));
+        }
+        answer.out
+    }
+
+    /// Makes the tables.
+    pub fn migrate(&self) {
+        self.runs(&["migrate", "up"]);
+    }
+
+    /// Appends lines of JSON with the program, in batches of this size.
+    pub fn append(&self, lines: &str, batch: usize) {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let file = self
+            .folder
+            .path()
+            .join(format!("{}.ndjson", NEXT.fetch_add(1, Ordering::Relaxed)));
+        fs::write(&file, lines).expect("there is room");
+        self.runs(&[
+            "append",
+            &file.to_string_lossy(),
+            "--batch",
+            &batch.to_string(),
+        ]);
+    }
+
+    /// Waits for the head with the program.
+    pub fn wait(&self) {
+        self.runs(&[
+            "wait",
+            "order",
+            "scheduling",
+            "service-request",
+            "--until-caught-up",
+            "--timeout",
+            "30s",
+        ]);
+    }
+
+    /// What `status -o json` says.
+    pub fn status(&self) -> Value {
+        let answer = self.runs(&["status", "-o", "json"]);
+        serde_json::from_str(&answer)
+            .unwrap_or_else(|error| self.fail(&format!("{error}: {answer}")))
+    }
+
+    /// What it says of one projection.
+    pub fn status_of(&self, name: &str) -> Value {
+        let status = self.status();
+        let found = status["projections"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|one| one["name"] == name);
+        found
+            .cloned()
+            .unwrap_or_else(|| self.fail(&format!("{name} is not in {status}")))
+    }
+}

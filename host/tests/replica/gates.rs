@@ -1,0 +1,44 @@
+//! What a replica refuses to start with, and how it says so.
+
+use projector_testkit::site::{Databases, QUICK, Site};
+
+use crate::support::programs;
+
+#[test]
+fn an_unmigrated_database_is_refused_with_the_command_to_run() {
+    let site = Site::unmigrated(programs(), Databases::Two, QUICK);
+    let replica = site.replica("a");
+    assert_eq!(replica.exit_code(), 78, "{}", replica.log());
+    assert!(replica.log().contains("migrate up"), "{}", replica.log());
+    assert_eq!(site.run(&["status"]).code, 78);
+    site.migrate();
+    site.leader("b").stop();
+}
+
+#[test]
+fn a_wrong_password_a_missing_database_and_an_unknown_role_end_with_69() {
+    let site = Site::shared(programs(), Databases::One, QUICK);
+    let (url, _) = site.urls();
+    let server = url
+        .rsplit_once('/')
+        .map(|(server, _)| server)
+        .expect("it names a database");
+    let missing = format!("{server}/no_such_database");
+    let address = server
+        .rsplit_once('@')
+        .map(|(_, address)| address)
+        .expect("it names a user");
+    let unknown = format!("postgresql://nobody_we_know:secret-word@{address}/postgres");
+    for (what, url) in [("missing database", &missing), ("unknown role", &unknown)] {
+        for variable in ["ES_DATABASE_URL", "DATABASE_URL"] {
+            let replica = site.replica_with("a", &["run"], &[(variable, url)]);
+            assert_eq!(
+                replica.exit_code(),
+                69,
+                "{what} in {variable}: {}",
+                replica.log()
+            );
+            assert!(!replica.log().contains("secret-word"), "{}", replica.log());
+        }
+    }
+}

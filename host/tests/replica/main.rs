@@ -1,0 +1,12 @@
+//! The real program with the real plugins on real databases: what replicas promise together, fault by fault.
+
+mod commands;
+mod folding;
+mod gates;
+mod poison;
+mod restarts;
+mod sessions;
+mod standby;
+mod support;
+mod takeover;
+mod writers;

@@ -1,0 +1,97 @@
+//! Sessions that the server ends, and what is left of a replica in the end.
+
+use projector_testkit::domain::Generator;
+use projector_testkit::site::{Databases, QUICK, Site};
+
+use crate::support::programs;
+
+#[test]
+fn ended_read_write_and_listen_sessions_are_opened_again_without_a_step_down() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    let leader = site.leader("a");
+    let mut generator = Generator::new(17);
+    site.append(&generator.lines(50), 50);
+    site.wait();
+    let term = site.status()["leader"]["term"].clone();
+    for purpose in ["listen", "read", "write", "lookup"] {
+        if purpose == "listen" {
+            site.eventually("it listens", || {
+                (leader.metric("projector_listening") == Some(1.0)).then_some(())
+            });
+        }
+        let ended = site.end_sessions(&[purpose]);
+        // Idle write and look-up sessions may have been given back.
+        assert!(
+            ended > 0 || matches!(purpose, "write" | "lookup"),
+            "there was no {purpose} session"
+        );
+        site.append(&generator.lines(60), 20);
+        site.all_is_right_at_the_head();
+    }
+    site.eventually("it listens again", || {
+        (leader.metric("projector_listening") == Some(1.0)).then_some(())
+    });
+    assert_eq!(site.status()["leader"]["term"], term, "nobody stepped down");
+}
+
+#[test]
+fn an_ended_lock_session_ends_the_term_and_work_goes_on_under_a_new_one() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    let first = site.leader("a");
+    let second = site.replica("b");
+    second.logs("standing by");
+    let mut generator = Generator::new(18);
+    let term = |site: &Site| site.status()["leader"]["term"].as_i64();
+    for round in 0..3 {
+        site.append(&generator.lines(60), 20);
+        let before = term(&site);
+        assert!(before.is_some(), "round {round}: somebody leads");
+        assert!(
+            site.end_sessions(&["lock"]) >= 2,
+            "both replicas hold a lock session"
+        );
+        site.eventually("a newer term", || {
+            term(&site).filter(|now| Some(*now) > before)
+        });
+        site.all_is_right_at_the_head();
+    }
+    first.stop();
+    second.stop();
+}
+
+#[test]
+fn all_sessions_at_once() {
+    let site = Site::shared(programs(), Databases::One, QUICK);
+    let _replicas = [site.leader("a"), site.replica("b")];
+    let mut generator = Generator::new(19);
+    for _ in 0..4 {
+        site.append(&generator.lines(100), 100);
+        assert!(site.end_sessions(&["lock", "listen", "read", "write", "lookup"]) >= 3);
+    }
+    site.all_is_right_at_the_head();
+}
+
+#[test]
+fn nothing_is_left_after_a_shutdown() {
+    for databases in [Databases::One, Databases::Two] {
+        let site = Site::shared(programs(), databases, QUICK);
+        let (leader, standby) = (site.leader("a"), site.replica("b"));
+        standby.logs("standing by");
+        site.append(&Generator::new(20).lines(100), 20);
+        site.wait();
+        assert_ne!(
+            site.remains(),
+            (0, 0),
+            "running replicas have sessions and a lock"
+        );
+        standby.stop();
+        leader.stop();
+        // A session ends a moment after its client has closed it.
+        site.eventually("no session and no lock is left", || {
+            (site.remains() == (0, 0)).then_some(())
+        });
+        let released =
+            site.model("select count(*) from projector.leadership where released_at is null");
+        assert_eq!(released, "0", "the term was given back");
+    }
+}
