@@ -42,7 +42,11 @@ pub fn all(steps: &mut Steps, major: Option<u32>, selection: &[String]) -> Resul
 
 /// The plugins' own tests run natively: their logic does not know that it will be WebAssembly.
 fn test_plugins() -> Result<()> {
-    process::run(native(process::cargo().args(["test", "--workspace"])))
+    process::run(native(process::cargo().args([
+        "test",
+        "--workspace",
+        "--no-fail-fast",
+    ])))
 }
 
 fn test_host(installation: Installation, selection: &[String]) -> Result<()> {

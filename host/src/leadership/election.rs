@@ -124,6 +124,8 @@ struct Service {
     /// While leading.
     leading: Option<(Leadership, Keeper)>,
     denied: Denied,
+    /// The reason that was logged last.
+    said: Option<String>,
     denied_since: Moment,
     inspected_at: Option<Moment>,
     warned_of: Option<i32>,
@@ -160,6 +162,8 @@ impl Service {
             facts: None,
             claimed: None,
             leading: None,
+            // Before the first try there is nothing to say.
+            said: Some(denied.reason.clone()),
             denied,
             denied_since: now,
             inspected_at: None,

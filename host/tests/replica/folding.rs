@@ -25,6 +25,7 @@ fn rows_are_right_while_leaders_are_killed(databases: Databases, seed: u64) {
     eprintln!("seed {seed}");
     let site = Site::shared(programs(), databases, QUICK);
     let mut replicas: Vec<Replica<'_>> = ["a", "b", "c"].map(|node| site.replica(node)).into();
+    site.begun();
     let appending = AtomicUsize::new(APPENDERS as usize);
     std::thread::scope(|scope| {
         for appender in 0..APPENDERS {
@@ -45,7 +46,9 @@ fn rows_are_right_while_leaders_are_killed(databases: Databases, seed: u64) {
             });
             let before = site.position("order");
             site.eventually("the leader has moved on", || {
-                (site.position("order") > before).then_some(())
+                let position = site.position("order");
+                let all_done = appending.load(Ordering::SeqCst) == 0 && position == site.head();
+                (position > before || all_done).then_some(())
             });
             replicas[leader].kill();
             replicas[leader] = site.replica(&format!("after-kill-{kill}"));

@@ -67,10 +67,11 @@ impl Service {
                 if !matches!(was, Phase::Claiming) {
                     self.follow_anew(was);
                 }
-                tracing::info!(reason = self.denied.reason, "standing by");
+                self.say_why();
                 Role::Follower(self.denied.clone())
             }
             Phase::Claiming => {
+                self.said = None;
                 tracing::info!("won the leader lock; claiming a term");
                 Role::Claiming
             }
@@ -111,7 +112,16 @@ impl Service {
         self.inspected_at = None;
     }
 
+    /// Logs why this replica stands by, whenever that changes.
+    fn say_why(&mut self) {
+        if self.said.as_ref() != Some(&self.denied.reason) {
+            tracing::info!(reason = self.denied.reason, "standing by");
+            self.said = Some(self.denied.reason.clone());
+        }
+    }
+
     fn still_following(&mut self) {
+        self.say_why();
         let waited = self.clock.now().since(self.denied_since);
         if !self.denied.overdue && waited >= self.options.denied_limit {
             self.denied.overdue = true;

@@ -64,6 +64,7 @@ impl Site {
     pub fn leader(&self, node: &str) -> Replica<'_> {
         let replica = self.replica(node);
         replica.leads_eventually();
+        self.begun();
         replica
     }
 }

@@ -78,6 +78,13 @@ impl Site {
         self.rows_are_right();
     }
 
+    /// Waits until every projection has its tables and its checkpoint.
+    pub fn begun(&self) {
+        self.eventually("every projection has begun", || {
+            (self.model("select count(*) from projector.checkpoints") == "3").then_some(())
+        });
+    }
+
     /// The highest position.
     pub fn head(&self) -> i64 {
         self.store("select coalesce(max(position), 0) from event_store.events")
