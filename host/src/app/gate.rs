@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use backon::BackoffBuilder as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::database::backoff;
 use crate::database::error::Error as DatabaseError;
 use crate::database::migrate::{self, Part, Target};
 use crate::database::session::{Database, Purpose};
@@ -57,12 +57,7 @@ pub async fn pass(
     standing: &Standing,
     shutdown: &CancellationToken,
 ) -> Result<(), Failure> {
-    let mut waits = backon::ExponentialBuilder::default()
-        .with_min_delay(RETRY_MIN)
-        .with_max_delay(RETRY_MAX)
-        .with_jitter()
-        .without_max_times()
-        .build();
+    let mut waits = backoff::waits(RETRY_MIN, RETRY_MAX);
     loop {
         let tried = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),

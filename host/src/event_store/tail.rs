@@ -11,10 +11,10 @@ mod session;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use backon::BackoffBuilder as _;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::database::backoff;
 use crate::error::Class;
 
 use super::Options;
@@ -115,16 +115,8 @@ impl Service {
         wake: &Notify,
         listener: &watch::Receiver<ListenerState>,
     ) -> Result<(), Error> {
-        let waits = || {
-            let builder = backon::ExponentialBuilder::default();
-            builder
-                .with_min_delay(RECONNECT_MIN)
-                .with_max_delay(RECONNECT_MAX)
-                .with_jitter()
-                .without_max_times()
-                .build()
-        };
-        let mut backoff = waits();
+        let waits = || backoff::waits(RECONNECT_MIN, RECONNECT_MAX);
+        let mut pauses = waits();
         loop {
             let lost = tokio::select! {
                 () = shutdown.cancelled() => return Ok(()),
@@ -136,12 +128,12 @@ impl Service {
                 return Err(error);
             }
             if !failed_before {
-                backoff = waits();
+                pauses = waits();
             }
             tracing::warn!(%error, "cannot read the event store; trying again");
             tokio::select! {
                 () = shutdown.cancelled() => return Ok(()),
-                () = tokio::time::sleep(backoff.next().unwrap_or(RECONNECT_MAX)) => {}
+                () = tokio::time::sleep(pauses.next().unwrap_or(RECONNECT_MAX)) => {}
             }
         }
     }

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::BackoffBuilder as _;
 use sqlx::Executor as _;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::database::backoff;
 use crate::database::session::{self, CONNECT_TIMEOUT, Database, Purpose};
 
 use super::mark::ListenerState;
@@ -35,16 +35,8 @@ pub(super) struct Listener {
 
 impl Listener {
     pub(super) async fn run(self, shutdown: CancellationToken) {
-        let waits = || {
-            let builder = backon::ExponentialBuilder::default();
-            builder
-                .with_min_delay(RECONNECT_MIN)
-                .with_max_delay(RECONNECT_MAX)
-                .with_jitter()
-                .without_max_times()
-                .build()
-        };
-        let mut backoff = waits();
+        let waits = || backoff::waits(RECONNECT_MIN, RECONNECT_MAX);
+        let mut pauses = waits();
         loop {
             let lost = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -54,7 +46,7 @@ impl Listener {
                 self.state.send_replace(ListenerState::PollingOnly) == ListenerState::Listening;
             self.wake.notify_one();
             if was_listening {
-                backoff = waits();
+                pauses = waits();
             }
             tracing::warn!(
                 channel = self.channel,
@@ -63,7 +55,7 @@ impl Listener {
             );
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(backoff.next().unwrap_or(RECONNECT_MAX)) => {}
+                () = tokio::time::sleep(pauses.next().unwrap_or(RECONNECT_MAX)) => {}
             }
         }
     }

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use backon::BackoffBuilder as _;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::database::backoff;
 use crate::database::session::bounded;
 use crate::error::Class;
 use crate::event_store::Feed;
@@ -114,12 +114,7 @@ impl Member {
 
     /// The live generation, created when there is none; tried until it is there.
     async fn prepare(&self) -> Result<Generation, Stopped> {
-        let mut waits = backon::ExponentialBuilder::default()
-            .with_min_delay(PREPARE_MIN)
-            .with_max_delay(PREPARE_MAX)
-            .with_jitter()
-            .without_max_times()
-            .build();
+        let mut waits = backoff::waits(PREPARE_MIN, PREPARE_MAX);
         loop {
             let error = match self.ensure().await {
                 Ok(generation) => {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::BackoffBuilder as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::database::backoff;
 use crate::error::Class;
 use crate::event_store::event::Event;
 use crate::event_store::{BatchLimits, Feed};
@@ -78,13 +78,8 @@ enum Next {
 impl Runner {
     /// Runs until cancelled or fenced.
     pub async fn run(mut self, cancelled: CancellationToken) -> Stopped {
-        let waits = || {
-            let builder = backon::ExponentialBuilder::default()
-                .with_min_delay(RETRY_MIN)
-                .with_max_delay(RETRY_MAX);
-            builder.with_jitter().without_max_times().build()
-        };
-        let mut backoff = waits();
+        let waits = || backoff::waits(RETRY_MIN, RETRY_MAX);
+        let mut pauses = waits();
         let pace = Pace::new(self.work.settings.batch_events_max);
         loop {
             let before = self.progress.position();
@@ -94,10 +89,10 @@ impl Runner {
                 next = self.once(&pace, &cancelled) => next,
             };
             match next {
-                Ok(Next::Go) => backoff = waits(),
+                Ok(Next::Go) => pauses = waits(),
                 Ok(Next::Stop(stopped)) => return stopped,
                 Ok(Next::Wait) => {
-                    backoff = waits();
+                    pauses = waits();
                     tokio::select! {
                         () = cancelled.cancelled() => return Stopped::Cancelled,
                         changed = self.revision.changed() => if changed.is_err() { return Stopped::Cancelled },
@@ -105,12 +100,12 @@ impl Runner {
                 }
                 Err(failure) => {
                     if self.progress.position() > before {
-                        backoff = waits();
+                        pauses = waits();
                     }
                     self.progress.enter(Phase::Retrying);
                     self.progress.failed(failure.message.clone());
                     self.metrics.retried(failure.class);
-                    let wait = backoff.next().unwrap_or(RETRY_MAX);
+                    let wait = pauses.next().unwrap_or(RETRY_MAX);
                     tracing::warn!(
                         projection = self.target.key.projection,
                         error = failure.message,

@@ -154,25 +154,20 @@ impl Control {
         reason: Option<&str>,
         actor: &str,
     ) -> Result<bool, Error> {
-        let mut transaction = connection.begin().await?;
-        let done = sqlx::query(self.sql(include_str!("sql/pause.sql")))
-            .bind(projection)
-            .bind(reason)
-            .execute(&mut *transaction)
-            .await?;
-        let changed = done.rows_affected() > 0;
-        if changed {
-            self.audit(
-                &mut transaction,
+        let detail = serde_json::json!({ "reason": reason });
+        let statement = include_str!("sql/pause.sql");
+        self.change(
+            connection,
+            statement,
+            projection,
+            reason,
+            &Act {
                 actor,
-                "pause",
-                projection,
-                &serde_json::json!({ "reason": reason }),
-            )
-            .await?;
-        }
-        transaction.commit().await?;
-        Ok(changed)
+                action: "pause",
+                detail,
+            },
+        )
+        .await
     }
 
     /// Resumes a paused or stopped projection. False when it was neither. `accepted` is `plugin` or `store`,
@@ -187,22 +182,40 @@ impl Control {
         accepted: Option<&str>,
         actor: &str,
     ) -> Result<bool, Error> {
+        let detail = serde_json::json!({ "accepted": accepted });
+        let statement = include_str!("sql/resume.sql");
+        self.change(
+            connection,
+            statement,
+            projection,
+            accepted,
+            &Act {
+                actor,
+                action: "resume",
+                detail,
+            },
+        )
+        .await
+    }
+
+    /// One change and its trace, or neither. Both statements take the projection and one text.
+    async fn change(
+        &self,
+        connection: &mut PgConnection,
+        statement: &str,
+        projection: &str,
+        text: Option<&str>,
+        act: &Act<'_>,
+    ) -> Result<bool, Error> {
         let mut transaction = connection.begin().await?;
-        let done = sqlx::query(self.sql(include_str!("sql/resume.sql")))
+        let done = sqlx::query(self.sql(statement))
             .bind(projection)
-            .bind(accepted)
+            .bind(text)
             .execute(&mut *transaction)
             .await?;
         let changed = done.rows_affected() > 0;
         if changed {
-            self.audit(
-                &mut transaction,
-                actor,
-                "resume",
-                projection,
-                &serde_json::json!({ "accepted": accepted }),
-            )
-            .await?;
+            self.audit(&mut transaction, projection, act).await?;
         }
         transaction.commit().await?;
         Ok(changed)
@@ -211,18 +224,23 @@ impl Control {
     async fn audit(
         &self,
         connection: &mut PgConnection,
-        actor: &str,
-        action: &str,
         projection: &str,
-        detail: &serde_json::Value,
+        act: &Act<'_>,
     ) -> Result<(), Error> {
         sqlx::query(self.sql(include_str!("sql/audit.sql")))
-            .bind(actor)
-            .bind(action)
+            .bind(act.actor)
+            .bind(act.action)
             .bind(projection)
-            .bind(detail.to_string())
+            .bind(act.detail.to_string())
             .execute(connection)
             .await?;
         Ok(())
     }
+}
+
+/// Who does what, for the audit.
+struct Act<'a> {
+    actor: &'a str,
+    action: &'a str,
+    detail: serde_json::Value,
 }
