@@ -24,8 +24,7 @@ fn after_kill_9_and_after_sigterm_the_next_replica_leads_within_a_second() {
     for (round, gently) in [false, true, false, true].into_iter().enumerate() {
         site.append(&Generator::new(round as u64).lines(50), 50);
         let next = site.replica(&format!("next-{round}"));
-        next.ready_eventually();
-        next.logs("standing by");
+        next.stands_by_eventually();
         if gently {
             leader.terminate();
         } else {
@@ -50,7 +49,7 @@ fn a_leader_that_slept_beyond_its_lease_is_fenced_and_follows() {
     let site = Site::shared(programs(), Databases::Two, QUICK);
     let old = site.leader("sleeper");
     let new = site.replica("heir");
-    new.logs("standing by");
+    new.stands_by_eventually();
     let mut generator = Generator::new(31);
     // Its next batch waits for this row, so that it falls asleep in the middle of one.
     let mut blocker = site.model_session();
