@@ -25,7 +25,7 @@ fn rows_are_right_while_leaders_are_killed(databases: Databases, seed: u64) {
     eprintln!("seed {seed}");
     let site = Site::shared(programs(), databases, QUICK);
     let mut replicas: Vec<Replica<'_>> = ["a", "b", "c"].map(|node| site.replica(node)).into();
-    site.tables_eventually();
+    site.begun();
     let killed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for appender in 0..APPENDERS {

@@ -22,7 +22,7 @@ fn uuid(number: u32) -> String {
 
 /// Appends good events, a bad one, and good ones in one batch; wants the bad one blamed.
 fn is_blamed(site: &Site, bad: &str, projection: &str) -> Value {
-    site.tables_eventually();
+    site.begun();
     let mut generator = Generator::new(61);
     let before = site.head();
     site.append(&(generator.lines(40) + bad + &generator.lines(60)), 500);

@@ -31,7 +31,7 @@ fn rollbacks_and_savepoints_leave_holes_that_nobody_falls_into() {
     eprintln!("seed {SEED}");
     let site = Site::shared(programs(), Databases::Two, QUICK);
     let mut replicas = [site.replica("a"), site.replica("b")];
-    site.tables_eventually();
+    site.begun();
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let site = &site;

@@ -63,19 +63,6 @@ impl Site {
         }
     }
 
-    /// Waits until the first leader has made all tables.
-    pub fn tables_eventually(&self) {
-        let count =
-            "select count(*) from information_schema.views where table_schema = 'read_model'";
-        let all: usize = PROJECTIONS
-            .iter()
-            .map(|name| projection(name).tables().len())
-            .sum();
-        self.eventually("all tables are there", || {
-            (self.model(count) == all.to_string()).then_some(())
-        });
-    }
-
     /// All of that, and every projection stands at the head.
     pub fn all_is_right_at_the_head(&self) {
         self.wait();
