@@ -24,8 +24,7 @@ fn after_kill_9_and_after_sigterm_the_next_replica_leads_within_a_second() {
     for (round, gently) in [false, true, false, true].into_iter().enumerate() {
         site.append(&Generator::new(round as u64).lines(50), 50);
         let next = site.replica(&format!("next-{round}"));
-        next.ready_eventually();
-        next.logs("standing by");
+        next.stands_by_eventually();
         if gently {
             leader.terminate();
         } else {
@@ -50,7 +49,7 @@ fn a_leader_that_slept_beyond_its_lease_is_fenced_and_follows() {
     let site = Site::shared(programs(), Databases::Two, QUICK);
     let old = site.leader("sleeper");
     let new = site.replica("heir");
-    new.logs("standing by");
+    new.stands_by_eventually();
     let mut generator = Generator::new(31);
     // Its next batch waits for this row, so that it falls asleep in the middle of one.
     let mut blocker = site.model_session();
@@ -84,4 +83,37 @@ fn a_leader_that_slept_beyond_its_lease_is_fenced_and_follows() {
     );
     old.stop();
     assert!(new.leads());
+}
+
+/// Another leader's claim, written by hand: this one still holds its lock and its lease, so only the fence is left.
+const FOREIGN_CLAIM: &str = "
+    create table public.trespass (projection text);
+    create function public.watch() returns trigger language plpgsql as $$ begin
+        insert into public.trespass values (new.projection); return new; end $$;
+    create trigger watch before update on projector.checkpoints for each row
+        when (new.term = 1001 and new.position <> old.position) execute function public.watch();
+    begin;
+    update projector.leadership set term = 1001, term_id = gen_random_uuid();
+    update projector.checkpoints set term = 1001, term_id = gen_random_uuid();
+    commit;";
+
+#[test]
+fn a_leader_whose_term_was_taken_writes_nothing_even_with_lock_and_lease() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    let _leader = site.leader("a");
+    let mut generator = Generator::new(32);
+    site.append(&generator.lines(60), 20);
+    site.wait();
+    site.model(FOREIGN_CLAIM);
+    site.append(&generator.lines(60), 20);
+    site.eventually("a newer term is claimed", || {
+        let term = site.model("select min(term) from projector.checkpoints");
+        term.parse::<i64>().ok().filter(|term| *term > 1001)
+    });
+    site.all_is_right_at_the_head();
+    assert_eq!(
+        site.model("select count(*) from public.trespass"),
+        "0",
+        "a batch was written under a foreign term"
+    );
 }

@@ -32,7 +32,6 @@ fn rollbacks_and_savepoints_leave_holes_that_nobody_falls_into() {
     let site = Site::shared(programs(), Databases::Two, QUICK);
     let mut replicas = [site.replica("a"), site.replica("b")];
     site.begun();
-    replicas[0].ready_eventually();
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let site = &site;

@@ -138,6 +138,16 @@ impl Replica<'_> {
         self.site.eventually(&what, || self.leads().then_some(()));
     }
 
+    /// Waits until it is a standby that knows who leads.
+    pub fn stands_by_eventually(&self) {
+        let what = format!("{} stands by", self.node);
+        self.site.eventually(&what, || {
+            let (_, body) = self.get("/readyz")?;
+            let answer: Value = serde_json::from_str(&body).ok()?;
+            (answer["role"] == "follower" && answer["denied"]["holder"].is_string()).then_some(())
+        });
+    }
+
     /// Waits until it is ready.
     pub fn ready_eventually(&self) {
         let what = format!("{} is ready", self.node);
