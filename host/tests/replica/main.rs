@@ -1,5 +1,6 @@
 //! The real program with the real plugins on real databases: what replicas promise together, fault by fault.
 
+mod admission;
 mod commands;
 mod folding;
 mod gates;
