@@ -343,15 +343,23 @@ impl Writer<'_> {
     }
 
     fn refused(&self, error: sqlx::Error) -> Error {
-        let source = DatabaseError::from(error);
-        let named = match &source {
-            DatabaseError::Statement {
-                column: Some(column),
-                ..
-            } => Some(column.clone()),
-            DatabaseError::Statement { message, .. } => sql::overflowing_column(message),
-            _ => None,
-        };
+        let mut source = DatabaseError::from(error);
+        let mut named = None;
+        if let DatabaseError::Statement {
+            sqlstate,
+            message,
+            column,
+            ..
+        } = &mut source
+        {
+            named = column.clone();
+            if let Some((column, what)) = sql::overflow(message) {
+                named = Some(column);
+                *message = what;
+                // numeric_value_out_of_range, as the database would say by itself.
+                "22003".clone_into(sqlstate);
+            }
+        }
         Error::Refused {
             table: self.shape.table.name.as_str().to_owned(),
             column: named,

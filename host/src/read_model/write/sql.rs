@@ -19,10 +19,12 @@ pub(super) enum Kind {
 /// Marks our own overflow message inside the database's, which names no column by itself.
 const OVERFLOW_MARK: &str = "overflow of column ";
 
-/// The column in the database's message, when an `add` left its range.
-pub(super) fn overflowing_column(message: &str) -> Option<String> {
+/// The column and what happened to it, when an `add` left its range.
+pub(super) fn overflow(message: &str) -> Option<(String, String)> {
     let (_, rest) = message.split_once(OVERFLOW_MARK)?;
-    rest.split([':', ' ', '"']).next().map(str::to_owned)
+    let (column, amounts) = rest.trim_end_matches('"').split_once(": ")?;
+    let what = format!("the sum of {amounts} does not fit bigint");
+    Some((column.to_owned(), what))
 }
 
 /// Numbers parameters and collects the arrays of an `unnest`.
