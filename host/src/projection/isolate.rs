@@ -181,11 +181,43 @@ impl Session<'_> {
         revision: i64,
         mode: Mode,
     ) -> Result<(), Attempt> {
-        if mode == Mode::OneByOne
-            && let Some(event) = piece.events.first()
-        {
+        let event = piece.events.first().filter(|_| mode == Mode::OneByOne);
+        if let Some(event) = event {
             self.count(event, revision).await?;
         }
+        let tried = self.try_piece(piece, from, revision).await;
+        if let (Some(event), Err(Attempt::Failed(failure))) = (event, &tried)
+            && !failure.is_isolated()
+        {
+            self.forget(event).await;
+        }
+        tried
+    }
+
+    /// An attempt that ended, and for the database's sake, is none that could blame the event. If the database
+    /// does not take even that, it is counted: once for each outage.
+    async fn forget(&self, event: &Event) {
+        let position = event.position;
+        let forgotten = self
+            .target
+            .with(
+                super::runner::CONTROL_TIMEOUT,
+                async |connection, checkpoints, key| {
+                    checkpoints.forget_attempts(connection, key, position).await
+                },
+            )
+            .await;
+        if let Err(error) = forgotten {
+            tracing::debug!(%error, "an attempt stays counted");
+        }
+    }
+
+    async fn try_piece(
+        &self,
+        piece: &Arc<Batch>,
+        from: Position,
+        revision: i64,
+    ) -> Result<(), Attempt> {
         let outcome = if piece.events.is_empty() {
             None
         } else {

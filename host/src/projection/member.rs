@@ -209,6 +209,7 @@ impl Member {
                 .metrics
                 .projection(&self.known.plugin.manifest.name),
             revision: self.revision.clone(),
+            counted: false,
         })
     }
 }

@@ -56,6 +56,8 @@ pub struct Runner {
     pub metrics: ProjectionMetrics,
     /// The checkpoint row's revision, as the supervisor last saw it.
     pub revision: watch::Receiver<i64>,
+    /// Whether this start was counted.
+    pub counted: bool,
 }
 
 /// Why a runner ended.
@@ -151,14 +153,23 @@ impl Runner {
             self.progress.enter(Phase::Paused);
             return Ok(Next::Wait);
         }
-        let counted = self
-            .target
-            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
-                checkpoints.start(connection, key).await
-            })
-            .await?;
-        if !counted {
-            return Ok(Next::Go);
+        // Only a start of this leader counts, not a run that follows a failure of the database: that is
+        // nobody's event.
+        let deaths = if self.counted {
+            0
+        } else {
+            checkpoint.starts_without_commit
+        };
+        if !self.counted {
+            self.counted = self
+                .target
+                .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
+                    checkpoints.start(connection, key).await
+                })
+                .await?;
+            if !self.counted {
+                return Ok(Next::Go);
+            }
         }
         self.progress.enter(Phase::Running);
         // A thread a run: a guest that hangs in the host's care cannot hold up the next run.
@@ -176,7 +187,7 @@ impl Runner {
             metrics: &self.metrics,
             thread: &thread,
         };
-        let ended = if checkpoint.starts_without_commit >= STARTS_WITHOUT_COMMIT_MAX {
+        let ended = if deaths >= STARTS_WITHOUT_COMMIT_MAX {
             self.one_by_one(&session, &checkpoint, cancelled).await?
         } else {
             session.run(&checkpoint, cancelled).await

@@ -231,6 +231,23 @@ impl Checkpoints {
         Ok(row.map(|row| row.try_get(0)).transpose()?)
     }
 
+    /// Forgets the attempts at an event.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn forget_attempts(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        position: Position,
+    ) -> Result<(), Error> {
+        self.bind_key(include_str!("sql/forget_attempts.sql"), key)
+            .bind(position.0)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
     /// Stops a projection. False when the row changed in between.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod admission;
 mod commands;
+mod deaths;
 mod folding;
 mod gates;
 mod poison;
