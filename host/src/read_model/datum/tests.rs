@@ -60,6 +60,9 @@ fn texts_become_the_canonical_form_of_their_column() {
         T::Timestamptz,
         Ok(text("2024-01-02T03:04:05Z")),
     );
+    for last in ["9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00Z"] {
+        check(text(last), T::Timestamptz, Ok(text(last)));
+    }
     check(
         text("2024-02-30T00:00:00Z"),
         T::Timestamptz,

@@ -3,14 +3,17 @@
 use std::str::FromStr as _;
 
 use bigdecimal::BigDecimal;
-use jiff::Timestamp;
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::plugin::manifest::ColumnType;
 
 /// PostgreSQL's bounds for `numeric` without a declared precision.
 const NUMERIC_WHOLE_DIGITS_MAX: i64 = 131_072;
 const NUMERIC_FRACTION_DIGITS_MAX: i64 = 16_383;
+
+/// Where times are counted from.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// How much of an offending text a message repeats.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -99,9 +102,17 @@ pub(super) fn numeric(text: &str) -> Result<BigDecimal, String> {
 }
 
 pub(super) fn timestamp(text: &str) -> Result<i64, String> {
-    let timestamp = Timestamp::from_str(text).map_err(|_| unfit(text, ColumnType::Timestamptz))?;
-    i64::try_from(timestamp.as_nanosecond().div_euclid(1_000))
-        .map_err(|_| unfit(text, ColumnType::Timestamptz))
+    let unfit = || unfit(text, ColumnType::Timestamptz);
+    // A civil time reaches to the end of the year 9999, which an instant with an offset does not.
+    if let Some(civil) = text
+        .strip_suffix('Z')
+        .and_then(|civil| DateTime::from_str(civil).ok())
+    {
+        let since = civil.duration_since(EPOCH);
+        return i64::try_from(since.as_nanos().div_euclid(1_000)).map_err(|_| unfit());
+    }
+    let timestamp = Timestamp::from_str(text).map_err(|_| unfit())?;
+    i64::try_from(timestamp.as_nanosecond().div_euclid(1_000)).map_err(|_| unfit())
 }
 
 pub(super) fn date(text: &str) -> Result<i32, String> {
@@ -116,13 +127,13 @@ pub(super) fn date(text: &str) -> Result<i32, String> {
 /// Canonical text of a time: UTC with `Z`, no fraction when zero, else six digits.
 #[must_use]
 pub fn timestamp_text(micros: i64) -> String {
-    let Ok(timestamp) = Timestamp::from_microsecond(micros) else {
+    let Ok(civil) = EPOCH.checked_add(SignedDuration::from_micros(micros)) else {
         return format!("{micros} µs");
     };
     if micros.rem_euclid(1_000_000) == 0 {
-        format!("{timestamp:.0}")
+        format!("{civil:.0}Z")
     } else {
-        format!("{timestamp:.6}")
+        format!("{civil:.6}Z")
     }
 }
 
