@@ -7,7 +7,10 @@ use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // Asked at run time: a target folder that several clones share may hold this script as built in another one.
+    let own = env::var_os("CARGO_MANIFEST_DIR")
+        .ok_or_else(|| io::Error::other("no CARGO_MANIFEST_DIR"))?;
+    let root = Path::new(&own).join("..");
     let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?;
     fs::write(
         Path::new(&out).join("error_pages.rs"),

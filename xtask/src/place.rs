@@ -3,14 +3,20 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use anyhow::{Context, Result};
 
-/// The repository.
+/// The repository. Cargo says where it runs this program; what was compiled in may be the place of another clone
+/// that shares the target folder.
 pub fn root() -> &'static Path {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own)
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let own = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let own = own.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+        own.parent().map_or_else(|| own.clone(), Path::to_path_buf)
+    })
 }
 
 /// Cargo's target folder: `CARGO_TARGET_DIR`, else `target` in the repository.

@@ -144,9 +144,7 @@ fn migration(error: migrate::Error) -> Refused {
         migrate::Error::Unavailable(error) => refused(error),
         // A standby that is promoted later is waited for by the supervisor that starts this process again.
         error @ migrate::Error::ReadOnly { .. } => Refused::End(error.into()),
-        error if error.class() == Class::Transient && !error.is_denied() => {
-            Refused::Wait(error.into())
-        }
+        error if error.class() == Class::Transient => Refused::Wait(error.into()),
         error => Refused::End(error.into()),
     }
 }
@@ -167,10 +165,22 @@ fn refused(error: DatabaseError) -> Refused {
 /// A database that cannot be used, as a command ends with it.
 #[must_use]
 pub fn unavailable(error: &DatabaseError) -> Failure {
-    let exit = if error.is_unavailable() {
-        Exit::Unavailable
-    } else {
-        Exit::Failed
-    };
-    Failure::coded(exit, UNAVAILABLE, error.to_string())
+    let state = error.sqlstate().unwrap_or_default();
+    if state == "42501" {
+        return Failure::coded(Exit::Config, migrate::DENIED, denied(error));
+    }
+    if state == "25006" {
+        return Failure::coded(Exit::Config, migrate::READ_ONLY, error.to_string());
+    }
+    if error.is_unavailable() {
+        return Failure::coded(Exit::Unavailable, UNAVAILABLE, error.to_string());
+    }
+    Failure::new(Exit::Failed, error.to_string())
+}
+
+fn denied(error: &DatabaseError) -> String {
+    format!(
+        "{error}; grant this role what `projector-host explain {}` lists",
+        migrate::DENIED
+    )
 }

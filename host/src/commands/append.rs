@@ -21,6 +21,7 @@ use tokio::io::{AsyncBufRead, BufReader};
 
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
+use crate::database::migrate::{self, Target};
 use crate::database::session::{Database, Purpose, bounded};
 use crate::database::template::render;
 use crate::error::{Exit, Failure};
@@ -111,6 +112,11 @@ pub async fn append(
         .connect(&Purpose::Admin)
         .await
         .map_err(super::migrate::unavailable)?;
+    match migrate::check(&mut connection, &Target::event_store(schema.clone())).await {
+        // A role that only appends need not see which migrations were applied.
+        Err(error) if !error.is_denied() => return Err(error.into()),
+        _ => {}
+    }
     let sql = render(APPEND_BATCH_SQL, &[("event_store", schema)]);
     let mut batches = Batches::new(input, batch_events_max as usize);
     let mut summary = Summary::default();

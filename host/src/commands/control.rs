@@ -8,6 +8,7 @@ use super::Context;
 use super::status::unmigrated;
 use crate::app::gate::{Databases, unavailable};
 use crate::database::error::Error as DatabaseError;
+use crate::database::migrate::{self, Target};
 use crate::database::session::{Purpose, bounded};
 use crate::error::{Exit, Failure};
 use crate::read_model::control::Control;
@@ -36,6 +37,8 @@ pub(super) async fn change(
         .connect(&Purpose::Admin)
         .await
         .map_err(|error| unavailable(&error))?;
+    let target = Target::read_model(config.read_model.control_schema.clone());
+    migrate::check(&mut connection, &target).await?;
     let known = bounded("read model", CHANGE_TIMEOUT, control.list(&mut connection))
         .await
         .map_err(|error| unmigrated(&error))?;

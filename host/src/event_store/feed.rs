@@ -150,12 +150,22 @@ impl Feed {
                 .await;
         }
         let found = found?;
+        let upto = match found.cut {
+            true => found.cut_at,
+            // Nothing wanted so far: where positions were jumped over there is nothing to scan.
+            false if found.events.is_empty() && upto < settled => {
+                self.shared
+                    .before_next(&mut connection, upto, settled)
+                    .await?
+            }
+            false => upto,
+        };
         *slot = Some(connection);
         drop(slot);
         self.rows.learn(found.events.len(), found.cut, rows_max);
         Ok(Batch {
             after,
-            upto: if found.cut { found.cut_at } else { upto },
+            upto,
             events: found.events,
         })
     }
@@ -209,6 +219,24 @@ impl Shared {
             .await
             .map_err(|_| Error::Database(format!("no answer from the {name} database")))??;
         Ok(connection)
+    }
+
+    /// The last position before the next event after `after`, wanted or not; `settled` when there is none.
+    async fn before_next(
+        &self,
+        connection: &mut PgConnection,
+        after: Position,
+        settled: Position,
+    ) -> Result<Position, DatabaseError> {
+        let statement = self.layout.render(include_str!("sql/next.sql"));
+        let reading = sqlx::query(AssertSqlSafe(statement))
+            .bind(after.0)
+            .bind(settled.0)
+            .fetch_one(connection);
+        let next: Option<i64> = bounded(self.database.name, READ_TIMEOUT, reading)
+            .await?
+            .try_get(0)?;
+        Ok(next.map_or(settled, |next| Position(next - 1)))
     }
 
     async fn stretch(

@@ -213,7 +213,7 @@ async fn a_schema_that_is_there_needs_no_right_to_create_schemas_and_both_parts_
     let error = denied.expect_err("the role may not create schemas");
     assert_eq!(
         (error.exit(), error.code().0),
-        (Exit::Failed, 207),
+        (Exit::Config, 208),
         "{error}"
     );
     store.psql(&format!("set role none; alter database \"{name}\" reset role; drop owned by \"{role}\"; drop role \"{role}\""));

@@ -183,3 +183,36 @@ async fn a_rare_type_is_found_without_reading_the_rest_and_nothing_is_kept_of_it
     .await;
     assert!(positions(&batches).is_empty());
 }
+
+#[tokio::test]
+async fn positions_that_were_jumped_over_are_not_walked_through() {
+    let store = Store::create().await;
+    let mut writer = store.writer("writer").await;
+    writer.append("order-1", "Created", 1).await;
+    let far_away = (1_i64 << 53) + 7;
+    let jump =
+        format!("alter table event_store.events alter column position restart with {far_away}");
+    store.database.psql(&jump).expect("it jumps");
+    writer.append("order-1", "Paid", 2).await;
+    let (near, far) = near_and_far(&store, Position(far_away + 1)).await;
+    for feed in [&near.feed, &far.feed] {
+        for (wanted, expected) in [
+            (vec!["Created".to_owned()], vec![1]),
+            (vec!["Paid".to_owned()], vec![far_away, far_away + 1]),
+            (vec![], vec![1, far_away, far_away + 1]),
+            (vec!["Nobody".to_owned()], vec![]),
+        ] {
+            let wanted = Subscription {
+                types: wanted,
+                stream_prefixes: vec![],
+            };
+            let batches = read(feed, Position(0), Position(far_away + 1), &wanted, LIMITS).await;
+            assert_eq!(positions(&batches), expected, "{wanted:?}");
+            assert!(
+                batches.len() < 6,
+                "{} batches for {wanted:?}",
+                batches.len()
+            );
+        }
+    }
+}

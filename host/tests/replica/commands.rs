@@ -95,3 +95,53 @@ fn until_caught_up_ends_alone_beside_another_leader_and_at_what_stands_still() {
     assert_eq!(again.exit_code(), 0, "{}", again.log());
     site.all_is_right_at_the_head();
 }
+
+#[test]
+fn commands_change_nothing_that_a_newer_version_has_migrated() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    let _leader = site.leader("a");
+    let later = |part: &str| {
+        format!(
+            "insert into projector_migrations (part, version, name, checksum) values ('{part}', 99, 'later', 'x')"
+        )
+    };
+    site.model(&later("read_model").replace("into ", "into projector."));
+    for command in ["pause", "resume"] {
+        let answer = site.run(&[command, "order"]);
+        assert_eq!(answer.code, 78, "{answer:?}");
+        assert!(answer.error.contains("PH0203"), "{answer:?}");
+    }
+    site.store(&later("event_store").replace("into ", "into event_store."));
+    let answer = site.run(&["append", "/dev/null"]);
+    assert_eq!(answer.code, 78, "{answer:?}");
+    assert!(answer.error.contains("PH0203"), "{answer:?}");
+}
+
+#[test]
+fn an_acceptance_is_recorded_after_a_plain_resume_too_and_lapses_with_the_next_commit() {
+    let site = Site::shared(programs(), Databases::One, QUICK);
+    let mut generator = Generator::new(54);
+    let leader = site.leader("a");
+    site.append(&generator.lines(20), 20);
+    site.all_is_right_at_the_head();
+    leader.stop();
+    site.model(
+        "update projector.generations set sha256 = repeat('0', 64) where projection = 'order'",
+    );
+    let until = ["run", "--until-caught-up", "--timeout", "25s"];
+    site.append(&generator.lines(20), 20);
+    let refused = site.replica_with("refused", &until, &[]);
+    assert_eq!(refused.exit_code(), 1, "{}", refused.log());
+    site.runs(&["resume", "order"]);
+    site.runs(&["resume", "order", "--accept-plugin"]);
+    let goes_on = site.replica_with("goes-on", &until, &[]);
+    assert_eq!(goes_on.exit_code(), 0, "{}", goes_on.log());
+    site.all_is_right_at_the_head();
+    // On a projection that needs none, an acceptance must not wait for a later file.
+    site.runs(&["resume", "order", "--accept-plugin"]);
+    site.append(&generator.lines(20), 20);
+    let again = site.replica_with("again", &until, &[]);
+    assert_eq!(again.exit_code(), 0, "{}", again.log());
+    let waiting = site.model("select count(accepted) from projector.checkpoints");
+    assert_eq!(waiting, "0");
+}

@@ -7,6 +7,12 @@ use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
 use crate::error::{Class, Code, Exit, Failure};
 
+/// Code of a server that takes no writes.
+pub const READ_ONLY: Code = Code(205);
+
+/// Code of a missing privilege.
+pub const DENIED: Code = Code(208);
+
 /// A schema that the host cannot work with, or a database that cannot be asked.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -79,6 +85,17 @@ pub enum Error {
         /// Where.
         schema: Identifier,
     },
+    /// The role may not do it.
+    #[error(
+        "{source}; grant this role what `projector-host explain {DENIED}` lists for the {}",
+        .part.as_str()
+    )]
+    Denied {
+        /// Which tables.
+        part: Part,
+        /// What the server said.
+        source: Box<DatabaseError>,
+    },
     /// A statement failed.
     #[error("migrating the {} schema `{schema}` failed: {source}", .part.as_str())]
     Statement {
@@ -100,7 +117,8 @@ impl Error {
             Self::Unmigrated { .. } => Code(202),
             Self::Newer { .. } => Code(203),
             Self::Changed { .. } => Code(204),
-            Self::ReadOnly { .. } => Code(205),
+            Self::ReadOnly { .. } => READ_ONLY,
+            Self::Denied { .. } => DENIED,
             Self::Busy { .. } => Code(206),
             Self::Statement { .. } => Code(207),
         }
@@ -114,7 +132,8 @@ impl Error {
             Self::Unmigrated { .. }
             | Self::Newer { .. }
             | Self::Changed { .. }
-            | Self::ReadOnly { .. } => Exit::Config,
+            | Self::ReadOnly { .. }
+            | Self::Denied { .. } => Exit::Config,
             Self::Busy { .. } => Exit::TryAgain,
             Self::Statement { .. } => Exit::Failed,
         }
@@ -128,8 +147,8 @@ impl Error {
 
     /// Whether a privilege is missing, which no waiting mends.
     #[must_use]
-    pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Statement { source, .. } if source.sqlstate() == Some("42501"))
+    pub const fn is_denied(&self) -> bool {
+        matches!(self, Self::Denied { .. })
     }
 
     /// Whether trying again may help.
@@ -138,7 +157,10 @@ impl Error {
         match self {
             Self::Unavailable(_) | Self::Busy { .. } | Self::ReadOnly { .. } => Class::Transient,
             Self::Statement { source, .. } => source.class(),
-            Self::Unmigrated { .. } | Self::Newer { .. } | Self::Changed { .. } => Class::Fatal,
+            Self::Unmigrated { .. }
+            | Self::Newer { .. }
+            | Self::Changed { .. }
+            | Self::Denied { .. } => Class::Fatal,
         }
     }
 }
@@ -156,6 +178,12 @@ pub(super) fn told(target: &super::Target, error: DatabaseError) -> Error {
     }
     if error.sqlstate() == Some("25006") {
         return Error::ReadOnly { part: target.part };
+    }
+    if error.sqlstate() == Some("42501") {
+        return Error::Denied {
+            part: target.part,
+            source: Box::new(error),
+        };
     }
     Error::Statement {
         part: target.part,

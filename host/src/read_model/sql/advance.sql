@@ -6,6 +6,7 @@ SET position = $1,
     starts_without_commit = 0,
     attempts = 0,
     attempts_position = NULL,
+    accepted = NULL,
     updated_at = clock_timestamp()
 WHERE projection = $4 AND generation = $5 AND term = $6 AND term_id = $7 AND position = $8 AND revision = $9
   AND paused_at IS NULL AND failure_at IS NULL
