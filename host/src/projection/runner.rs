@@ -77,6 +77,18 @@ enum Next {
     Stop(Stopped),
 }
 
+/// What a run begins with.
+enum Begun {
+    /// Events may be projected from here.
+    Run {
+        checkpoint: Box<Checkpoint>,
+        /// Starts before this one that led to no commit.
+        deaths: i32,
+    },
+    /// There is nothing to run.
+    Not(Next),
+}
+
 impl Runner {
     /// Runs until cancelled or fenced.
     pub async fn run(mut self, cancelled: CancellationToken) -> Stopped {
@@ -85,10 +97,18 @@ impl Runner {
         let pace = Pace::new(self.work.settings.batch_events_max);
         loop {
             let before = self.progress.position();
-            let next = tokio::select! {
+            let begun = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => return Stopped::Cancelled,
-                next = self.once(&pace, &cancelled) => next,
+                begun = self.begin() => begun,
+            };
+            let next = match begun {
+                // Not dropped from outside: it ends by itself, behind the batch that is being committed.
+                Ok(Begun::Run { checkpoint, deaths }) => {
+                    self.run_from(&pace, &checkpoint, deaths, &cancelled).await
+                }
+                Ok(Begun::Not(next)) => Ok(next),
+                Err(failure) => Err(failure),
             };
             match next {
                 Ok(Next::Go) => pauses = waits(),
@@ -123,8 +143,8 @@ impl Runner {
         }
     }
 
-    /// From the checkpoint to the next end. An error is transient.
-    async fn once(&mut self, pace: &Pace, cancelled: &CancellationToken) -> Result<Next, Failure> {
+    /// Reads the checkpoint and counts the start. An error is transient.
+    async fn begin(&mut self) -> Result<Begun, Failure> {
         self.revision.mark_unchanged();
         let loaded = self
             .target
@@ -136,7 +156,7 @@ impl Runner {
         let Some(checkpoint) =
             loaded.filter(|row| row.term == fence.term && row.term_id == fence.term_id)
         else {
-            return Ok(Next::Stop(Stopped::Fenced));
+            return Ok(Begun::Not(Next::Stop(Stopped::Fenced)));
         };
         self.progress.reached(checkpoint.position);
         if let Some((category, position, _)) = &checkpoint.failure {
@@ -147,11 +167,11 @@ impl Runner {
                 "the projection stays stopped"
             );
             self.progress.enter(Phase::Stopped);
-            return Ok(Next::Wait);
+            return Ok(Begun::Not(Next::Wait));
         }
         if checkpoint.paused {
             self.progress.enter(Phase::Paused);
-            return Ok(Next::Wait);
+            return Ok(Begun::Not(Next::Wait));
         }
         // Only a start of this leader counts, not a run that follows a failure of the database: that is
         // nobody's event.
@@ -168,9 +188,21 @@ impl Runner {
                 })
                 .await?;
             if !self.counted {
-                return Ok(Next::Go);
+                return Ok(Begun::Not(Next::Go));
             }
         }
+        let checkpoint = Box::new(checkpoint);
+        Ok(Begun::Run { checkpoint, deaths })
+    }
+
+    /// From the checkpoint to the next end. An error is transient.
+    async fn run_from(
+        &self,
+        pace: &Pace,
+        checkpoint: &Checkpoint,
+        deaths: i32,
+        cancelled: &CancellationToken,
+    ) -> Result<Next, Failure> {
         self.progress.enter(Phase::Running);
         // A thread a run: a guest that hangs in the host's care cannot hold up the next run.
         let thread = match GuestThread::spawn(&self.target.key.projection, &self.engine) {
@@ -188,9 +220,9 @@ impl Runner {
             thread: &thread,
         };
         let ended = if deaths >= STARTS_WITHOUT_COMMIT_MAX {
-            self.one_by_one(&session, &checkpoint, cancelled).await?
+            self.one_by_one(&session, checkpoint, cancelled).await?
         } else {
-            session.run(&checkpoint, cancelled).await
+            session.run(checkpoint, cancelled).await
         };
         self.judge(&session, ended, cancelled).await
     }
@@ -210,15 +242,12 @@ impl Runner {
             events_max: ONE_BY_ONE_EVENTS,
             bytes_max: self.work.settings.batch_bytes_max,
         };
-        let batch = self
-            .feed
-            .next(
-                checkpoint.position,
-                &self.work.plugin.manifest.subscription,
-                limits,
-            )
-            .await
-            .map_err(|error| Failure::transient(error.to_string()))?;
+        let wanted = &self.work.plugin.manifest.subscription;
+        let batch = tokio::select! {
+            () = cancelled.cancelled() => return Ok(Ended::Cancelled),
+            batch = self.feed.next(checkpoint.position, wanted, limits) => batch,
+        };
+        let batch = batch.map_err(|error| Failure::transient(error.to_string()))?;
         let isolated = session
             .isolate(
                 checkpoint,

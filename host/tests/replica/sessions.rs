@@ -97,3 +97,30 @@ fn nothing_is_left_after_a_shutdown() {
         assert_eq!(released, "0", "the term was given back");
     }
 }
+
+#[test]
+fn a_batch_that_runs_when_its_leader_is_told_to_end_is_committed_first() {
+    let site = Site::shared(programs(), Databases::One, QUICK);
+    let leader = site.leader("a");
+    let mut generator = Generator::new(23);
+    site.append(&generator.lines(20), 20);
+    site.all_is_right_at_the_head();
+    // The batch waits inside its transaction until this ends.
+    let mut blocker = site.model_session();
+    blocker.run("begin");
+    blocker.run("lock table order_g1.orders in share mode");
+    site.append(&generator.lines(20), 20);
+    site.eventually("the batch waits for the lock", || {
+        let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' \
+                       and application_name like '%/a/write' and datname = current_database()";
+        (site.model(waiting) == "1").then_some(())
+    });
+    leader.terminate();
+    leader.logs("told to end");
+    blocker.run("rollback");
+    assert_eq!(leader.exit_code(), 0, "{}", leader.log());
+    // Nobody else was there to do it.
+    assert_eq!(site.position("order"), site.head());
+    site.rows_are_right();
+    assert_eq!(site.remains(), (0, 0));
+}
