@@ -11,7 +11,6 @@ pub mod replica;
 mod service_manager;
 pub mod standing;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,8 +35,6 @@ pub struct Start {
     pub timeout: Option<Duration>,
     /// For development.
     pub dev: bool,
-    /// The configuration's file, for messages.
-    pub config_file: PathBuf,
 }
 
 /// Runs a replica until it is told to end.

@@ -45,6 +45,19 @@ impl Databases {
             read_model: config.read_model_database()?,
         })
     }
+
+    /// Each with what is migrated in it.
+    #[must_use]
+    pub fn targets(&self, config: &Config) -> [(&Database, Target); 2] {
+        let (events, control) = (
+            &config.event_store.schema,
+            &config.read_model.control_schema,
+        );
+        [
+            (&self.event_store, Target::event_store(events.clone())),
+            (&self.read_model, Target::read_model(control.clone())),
+        ]
+    }
 }
 
 /// Waits until the gate opens.
@@ -90,23 +103,7 @@ enum Refused {
 }
 
 async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused> {
-    let parts = [
-        (
-            &databases.event_store,
-            Target {
-                part: Part::EventStore,
-                schema: config.event_store.schema.clone(),
-            },
-        ),
-        (
-            &databases.read_model,
-            Target {
-                part: Part::ReadModel,
-                schema: config.read_model.control_schema.clone(),
-            },
-        ),
-    ];
-    for (database, target) in &parts {
+    for (database, target) in &databases.targets(config) {
         if config.host.auto_migrate {
             for migration in migrate::up(database, target).await.map_err(migration)? {
                 tracing::info!(

@@ -72,6 +72,6 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
 }
 
 /// Who does it, for the audit.
-fn actor() -> String {
+pub(super) fn actor() -> String {
     format!("cli@{}", gethostname::gethostname().to_string_lossy())
 }

@@ -3,6 +3,7 @@
 pub mod resign;
 pub mod show;
 
+use super::control::actor;
 use super::output::Output;
 use crate::advisory_lock::key::Key;
 use crate::config::Loaded;
@@ -72,11 +73,6 @@ pub async fn run(args: Args, loaded: &Loaded, out: &Output) -> Result<(), Failur
             resign::run(&args, &target, &actor(), out).await
         }
     }
-}
-
-/// Who asks: for the audit.
-fn actor() -> String {
-    format!("cli@{}", gethostname::gethostname().to_string_lossy())
 }
 
 /// A database that fails under a command.

@@ -33,7 +33,6 @@ pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
         until_caught_up: args.until_caught_up,
         timeout: args.timeout,
         dev: args.dev,
-        config_file: context.config.path.clone(),
     };
     app::run(Arc::new(context.config.config.clone()), start).await
 }

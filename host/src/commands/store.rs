@@ -7,7 +7,8 @@ use super::output::{Format, FormatArg};
 use super::{Context, append, migrate};
 use crate::app::gate::Databases;
 use crate::config::Config;
-use crate::database::migrate::{Part, Target};
+use crate::database::migrate::Target;
+use crate::database::session::Database;
 use crate::error::{Exit, Failure};
 
 /// How often long work says how far it is.
@@ -93,26 +94,11 @@ pub async fn migrate(args: MigrateArgs, context: &Context) -> Result<(), Failure
 /// Both databases with what belongs into them.
 fn places(config: &Config) -> Result<Vec<migrate::Place>, Failure> {
     let databases = Databases::of(config)?;
-    let (store, control) = (
-        config.event_store.schema.clone(),
-        config.read_model.control_schema.clone(),
-    );
-    Ok(vec![
-        migrate::Place {
-            database: databases.event_store,
-            target: Target {
-                part: Part::EventStore,
-                schema: store,
-            },
-        },
-        migrate::Place {
-            database: databases.read_model,
-            target: Target {
-                part: Part::ReadModel,
-                schema: control,
-            },
-        },
-    ])
+    let place = |(database, target): (&Database, Target)| migrate::Place {
+        database: database.clone(),
+        target,
+    };
+    Ok(databases.targets(config).map(place).into())
 }
 
 fn print(context: &Context, answer: &[u8]) -> Result<(), Failure> {

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use backon::BackoffBuilder as _;
 use tokio_util::sync::CancellationToken;
 
+use crate::database::backoff;
 use crate::error::Class;
 use crate::event_store::event::{Batch, Event, Position};
 use crate::read_model::checkpoint::{Checkpoint, Missed};
@@ -143,14 +143,8 @@ impl Session<'_> {
         cancelled: &CancellationToken,
     ) -> Result<(), Attempt> {
         let retry = self.work.settings.retry;
-        let waits = backon::ExponentialBuilder::default()
-            .with_min_delay(retry.initial)
-            .with_max_delay(retry.max)
-            .with_jitter()
-            .with_max_times(
-                usize::try_from(retry.attempts_max.saturating_sub(1)).unwrap_or(usize::MAX),
-            )
-            .build();
+        let again_max = usize::try_from(retry.attempts_max.saturating_sub(1)).unwrap_or(usize::MAX);
+        let waits = backoff::waits(retry.initial, retry.max).take(again_max);
         let mut attempts = 1;
         for wait in waits {
             tracing::warn!(

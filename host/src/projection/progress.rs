@@ -107,9 +107,7 @@ pub struct Busy(Progress, Station);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.0.busy[self.1 as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.0.0.busy[self.1 as usize]) = None;
     }
 }
 
@@ -145,59 +143,40 @@ impl Progress {
 
     /// Its tables cannot be made, which only a person can mend; none when they can again.
     pub fn refuse(&self, why: Option<String>) {
-        *self
-            .0
-            .refused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = why;
+        *lock(&self.0.refused) = why;
     }
 
     /// Why its tables cannot be made.
     #[must_use]
     pub fn refused(&self) -> Option<String> {
-        self.0
-            .refused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0.refused).clone()
     }
 
     /// A stage begins with a batch.
     #[must_use]
     pub fn busy(&self, station: Station) -> Busy {
-        *self.0.busy[station as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *lock(&self.0.busy[station as usize]) = Some(Instant::now());
         Busy(self.clone(), station)
     }
 
     /// Whether no stage hangs.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.0.busy.iter().all(|busy| {
-            busy.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .is_none_or(|since| since.elapsed() < BUSY_MAX)
-        })
+        self.0
+            .busy
+            .iter()
+            .all(|busy| lock(busy).is_none_or(|since| since.elapsed() < BUSY_MAX))
     }
 
     /// The last transient failure, for people.
     pub fn failed(&self, message: String) {
-        *self
-            .0
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), message));
+        *lock(&self.0.last_error) = Some((Instant::now(), message));
     }
 
     /// The last transient failure and when it was.
     #[must_use]
     pub fn last_error(&self) -> Option<(Instant, String)> {
-        self.0
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0.last_error).clone()
     }
 
     /// The state that people see, given the store's mark.
@@ -225,4 +204,8 @@ impl Progress {
         self.0.live.store(u8::from(live), Ordering::Relaxed);
         if live { State::Live } else { State::CatchingUp }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

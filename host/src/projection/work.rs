@@ -31,8 +31,6 @@ pub struct Work {
 pub struct Outcome {
     /// The writes, folded.
     pub folded: Arc<Folded>,
-    /// How many writes the guest returned.
-    pub writes: usize,
     /// Instructions used, roughly.
     pub fuel: u64,
     /// Most memory that the instance had, in bytes.
@@ -59,12 +57,10 @@ impl Work {
             lookups,
             &self.plugin.limits,
         )?;
-        let writes = output.writes.len();
         let checked = check(&self.shapes, events, output.writes)?;
         let folded = fold(&self.shapes, &|event| events[event].position.0, checked);
         Ok(Outcome {
             folded: Arc::new(folded),
-            writes,
             fuel: output.fuel,
             memory_peak: output.memory_peak,
         })

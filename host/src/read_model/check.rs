@@ -218,11 +218,12 @@ pub fn check(
             Some((name, table)) if *name == write.target.table => Some(*table),
             _ => shapes.find(&write.target.table),
         };
-        let fault = |column: Option<String>, why: String| {
+        let position = event.position.0;
+        let fault = |table: String, column: Option<String>, why: String| {
             Box::new(Fault {
                 event: at,
-                position: event.position.0,
-                table: write.target.table.clone(),
+                position,
+                table,
                 column,
                 why,
             })
@@ -234,6 +235,7 @@ pub fn check(
                 .map(|shape| shape.table.name.as_str())
                 .collect();
             return Err(fault(
+                write.target.table,
                 None,
                 format!(
                     "the plugin owns no such table; it declared {}",
@@ -246,18 +248,10 @@ pub fn check(
         }
         let one = One {
             shape: &shapes.tables()[table],
-            position: event.position.0,
+            position,
         };
         let done = one.write(table, at, write.target.key, write.change);
-        checked.push(done.map_err(|(column, why)| {
-            Box::new(Fault {
-                event: at,
-                position: event.position.0,
-                table: write.target.table,
-                column,
-                why,
-            })
-        })?);
+        checked.push(done.map_err(|(column, why)| fault(write.target.table, column, why))?);
     }
     Ok(checked)
 }

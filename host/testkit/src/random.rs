@@ -60,4 +60,16 @@ mod tests {
         );
         assert_eq!(random.below(0), 0);
     }
+
+    #[test]
+    fn a_uuid_has_its_shape_its_version_and_its_variant() {
+        let mut random = Random::new(1);
+        for _ in 0..100 {
+            let uuid = random.uuid();
+            let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+            assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
+            assert_eq!(&uuid[14..15], "4", "{uuid}");
+            assert!("89ab".contains(&uuid[19..20]), "{uuid}");
+        }
+    }
 }

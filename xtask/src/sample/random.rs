@@ -1,31 +1,33 @@
-//! Numbers that look random and are the same on every machine and with every version of every library: SplitMix64.
+//! What the sample draws beside plain numbers. The numbers are the test kit's, the same on every machine and with
+//! every version of every library.
+
+use std::ops::{Deref, DerefMut};
 
 use jiff::SignedDuration;
+use projector_testkit::random::Random as Numbers;
 
 /// A stream of numbers.
 #[derive(Clone, Debug)]
-pub struct Random {
-    state: u64,
+pub struct Random(Numbers);
+
+impl Deref for Random {
+    type Target = Numbers;
+
+    fn deref(&self) -> &Numbers {
+        &self.0
+    }
+}
+
+impl DerefMut for Random {
+    fn deref_mut(&mut self) -> &mut Numbers {
+        &mut self.0
+    }
 }
 
 impl Random {
     /// The stream of this seed.
     pub fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below the bound; 0 if the bound is 0. The slight favour for small numbers does not matter here.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
+        Self(Numbers::new(seed))
     }
 
     /// A number between two, both included.
@@ -38,12 +40,6 @@ impl Random {
         self.below(1_000) < often
     }
 
-    /// One of several.
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        let index = self.below(of.len() as u64) as usize;
-        &of[index]
-    }
-
     /// One of several, early ones more often.
     pub fn pick_early<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let bound = self.below(of.len() as u64) + 1;
@@ -53,18 +49,6 @@ impl Random {
     /// A time span between two numbers of minutes, to the microsecond.
     pub fn minutes(&mut self, low: u64, high: u64) -> SignedDuration {
         SignedDuration::from_micros(self.between(low * 60_000_000, high * 60_000_000) as i64)
-    }
-
-    /// A UUID of the random kind, lower-case.
-    pub fn uuid(&mut self) -> String {
-        let high = (self.next() & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000;
-        let low = (self.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000;
-        let (a, b, c) = (high >> 32, (high >> 16) & 0xFFFF, high & 0xFFFF);
-        format!(
-            "{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}",
-            low >> 48,
-            low & 0xFFFF_FFFF_FFFF
-        )
     }
 }
 
@@ -77,21 +61,9 @@ mod tests {
         let mut random = Random::new(1_234_567);
         // The values of the algorithm's reference implementation.
         assert_eq!(
-            [random.next(), random.next()],
+            [random.number(), random.number()],
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
         );
-    }
-
-    #[test]
-    fn a_uuid_has_its_shape_its_version_and_its_variant() {
-        let mut random = Random::new(1);
-        for _ in 0..100 {
-            let uuid = random.uuid();
-            let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
-            assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
-            assert_eq!(&uuid[14..15], "4", "{uuid}");
-            assert!("89ab".contains(&uuid[19..20]), "{uuid}");
-        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Shape {
         if random.in_a_thousand(20) {
             dressed.insert(
                 "trace_id".into(),
-                Value::from(format!("{:016x}", random.next())),
+                Value::from(format!("{:016x}", random.number())),
             );
         }
         dressed
