@@ -25,6 +25,7 @@ mod database;
 pub mod domain;
 mod error;
 mod installation;
+pub mod proxy;
 pub mod random;
 mod server;
 pub mod site;
