@@ -29,6 +29,7 @@ pub mod proxy;
 pub mod random;
 mod server;
 pub mod site;
+pub mod skip;
 mod tool;
 mod url;
 

@@ -55,9 +55,9 @@ impl Proxy {
         let (server, range) = crate::url::authority(url).expect("the URL names host and port");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let address = listener.local_addr().expect("it listens");
-        let wire = Arc::new(Wire::new(seed));
+        let wire = Arc::new(Wire::new(server, seed));
         let seen = Arc::clone(&wire);
-        thread::spawn(move || accept(&listener, &server, &seen));
+        thread::spawn(move || accept(&listener, &seen));
         let mut url = url.to_owned();
         url.replace_range(range, &address.to_string());
         Self { url, address, wire }
@@ -76,6 +76,15 @@ impl Proxy {
     /// A faultless network again: bytes and closes that were held back arrive now.
     pub fn heal(&self) {
         self.link(Link::default());
+    }
+
+    /// New connections lead to the server in this URL, as when an address moves to another machine.
+    ///
+    /// # Panics
+    /// When the URL names no `host:port`.
+    pub fn retarget(&self, url: &str) {
+        let (server, _) = crate::url::authority(url).expect("the URL names host and port");
+        self.wire.set_server(server);
     }
 
     /// Ends every open connection; says how many there were.
@@ -103,6 +112,11 @@ impl Proxy {
         open.iter().filter(|one| one.serves(purpose)).count()
     }
 
+    /// How often somebody has connected so far, with or without success.
+    pub fn attempts(&self) -> u64 {
+        self.wire.attempts()
+    }
+
     /// Bytes that a silent network has held back so far.
     pub fn held_back_bytes(&self) -> u64 {
         self.wire.held_back_bytes()
@@ -118,17 +132,18 @@ impl Drop for Proxy {
     }
 }
 
-fn accept(listener: &TcpListener, server: &str, wire: &Arc<Wire>) {
+fn accept(listener: &TcpListener, wire: &Arc<Wire>) {
     for client in listener.incoming() {
         if wire.is_over() {
             return;
         }
         let Ok(client) = client else { continue };
-        let (server, wire) = (server.to_owned(), Arc::clone(wire));
+        wire.count_attempt();
+        let wire = Arc::clone(wire);
         thread::spawn(move || {
             // A silent network does not carry the first packet either.
             if wire.carried_to_server()
-                && let Ok(server) = TcpStream::connect(&server)
+                && let Ok(server) = TcpStream::connect(wire.server())
             {
                 Connection::serve(client, server, &wire);
             }

@@ -21,6 +21,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct Wire {
     pub(super) commits: Commits,
     pub(super) seed: u64,
+    server: Mutex<String>,
+    attempts: AtomicU64,
     link: Mutex<Link>,
     changed: Condvar,
     connections: Mutex<Vec<Weak<Connection>>>,
@@ -29,16 +31,34 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(server: String, seed: u64) -> Self {
         Self {
             commits: Commits::default(),
             seed,
+            server: Mutex::new(server),
+            attempts: AtomicU64::new(0),
             link: Mutex::default(),
             changed: Condvar::new(),
             connections: Mutex::default(),
             held_back_bytes: AtomicU64::new(0),
             over: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn server(&self) -> String {
+        locked(&self.server).clone()
+    }
+
+    pub(super) fn set_server(&self, server: String) {
+        *locked(&self.server) = server;
+    }
+
+    pub(super) fn count_attempt(&self) {
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn attempts(&self) -> u64 {
+        self.attempts.load(Ordering::SeqCst)
     }
 
     pub(super) fn set(&self, link: Link) {
