@@ -14,7 +14,8 @@ use crate::event_store::event::Position;
 use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::event_store::{self, GapProof, Mark, Options, SourceState, StoreIdentity, preflight};
-use crate::leadership::{Handle, Leadership};
+use crate::leadership::term::is_older;
+use crate::leadership::{Handle, Leadership, Refusal};
 use crate::projection::runner::Stopped;
 use crate::projection::supervisor::{Known, Shared, Supervisor};
 use crate::telemetry::metrics::Metrics;
@@ -176,6 +177,22 @@ impl Parts {
             include_str!("../read_model/sql/remembered.sql"),
             &[("control", &self.shared.control)],
         );
+        let newest = render(
+            include_str!("../leadership/term/newest_timeline.sql"),
+            &[("control", &self.shared.control)],
+        );
+        let asking = sqlx::query_scalar(AssertSqlSafe(newest))
+            .bind(&identity.system_identifier)
+            .fetch_one(&mut *loan);
+        let newest: Option<String> = bounded(name, BEGIN_TIMEOUT, asking)
+            .await
+            .map_err(|error| error.to_string())?;
+        if let Some(newest) = newest.filter(|newest| is_older(&identity.timeline, newest)) {
+            loan.give_back();
+            let control = self.shared.control.as_str();
+            let refusal = Refusal::old_primary("event store", &identity.timeline, &newest, control);
+            return Err(format!("{}: {}", refusal.code, refusal.message));
+        }
         let asking = sqlx::query(AssertSqlSafe(statement))
             .bind(&identity.source)
             .bind(&identity.system_identifier)

@@ -49,6 +49,8 @@ pub struct Claimant {
     pub lock_key: String,
     /// The database that the lock is in.
     pub lock_database: String,
+    /// Its timeline, which rises with each promotion.
+    pub lock_timeline: String,
     /// The session that holds the lock.
     pub backend_pid: i32,
 }
@@ -148,6 +150,7 @@ impl Claimant {
         .await
         .map_err(|error| self.understand(error))?;
         rival::refuse(&mut transaction, self, rival_is_alive).await?;
+        self.refuse_old_primary(&mut transaction).await?;
         let row = sqlx::query(AssertSqlSafe(self.sql(include_str!("term/claim.sql"))))
             .bind(&row_key)
             .bind(term_id)
@@ -174,6 +177,28 @@ impl Claimant {
             term_id,
             since,
         })
+    }
+
+    /// An old primary that nobody told of its standby's promotion grants the same lock once more.
+    async fn refuse_old_primary(&self, transaction: &mut PgConnection) -> Result<(), Error> {
+        let system = self.lock_database.split('/').next().unwrap_or_default();
+        let sql = self.sql(include_str!("term/newest_timeline.sql"));
+        let newest: Option<String> = sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(system)
+            .fetch_one(transaction)
+            .await
+            .map_err(|error| self.understand(error))?;
+        match newest {
+            Some(newest) if is_older(&self.lock_timeline, &newest) => {
+                Err(Error::Refused(Refusal::old_primary(
+                    &format!("lock database {}", self.lock_database),
+                    &self.lock_timeline,
+                    &newest,
+                    self.control.as_str(),
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the term still stands; marks it as seen. `None` when somebody holds the row.
@@ -222,6 +247,12 @@ impl Claimant {
             _ => error.into(),
         }
     }
+}
+
+/// Whether a server stands on a timeline before one that was seen. Timelines are eight hexadecimal digits.
+#[must_use]
+pub fn is_older(timeline: &str, seen: &str) -> bool {
+    timeline.len() == seen.len() && timeline < seen
 }
 
 pub use rival::Watcher;

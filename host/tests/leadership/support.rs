@@ -211,6 +211,7 @@ pub fn claimant(url: &str, node: &str, session: &Session) -> (Claimant, Watcher)
         host: options.host,
         lock_key: KEY.to_string(),
         lock_database: session.facts().lock_database.clone(),
+        lock_timeline: session.facts().timeline.clone(),
         backend_pid: session.facts().backend_pid,
     };
     let watcher = Watcher {

@@ -293,6 +293,7 @@ impl Service {
         let Facts {
             backend_pid,
             lock_database,
+            timeline,
             ..
         } = self.facts.clone()?;
         let options = &self.options;
@@ -305,6 +306,7 @@ impl Service {
             host: options.host.clone(),
             lock_key: options.key.to_string(),
             lock_database,
+            lock_timeline: timeline,
             backend_pid,
         })
     }
