@@ -7,10 +7,9 @@ use super::control::actor;
 use super::output::Output;
 use crate::advisory_lock::key::Key;
 use crate::config::Loaded;
-use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
 use crate::database::session::Database;
-use crate::error::{Exit, Failure};
+use crate::error::Failure;
 use crate::leadership::election::lock_of;
 
 /// Arguments of `leader`.
@@ -73,18 +72,4 @@ pub async fn run(args: Args, loaded: &Loaded, out: &Output) -> Result<(), Failur
             resign::run(&args, &target, &actor(), out).await
         }
     }
-}
-
-/// A database that fails under a command.
-pub(crate) fn failed(error: &DatabaseError) -> Failure {
-    let exit = match error {
-        error if error.is_unavailable() => Exit::Unavailable,
-        error if matches!(error.sqlstate(), Some("42P01" | "3F000" | "42703")) => Exit::Config,
-        _ => Exit::Failed,
-    };
-    let hint = match exit {
-        Exit::Config => "; run `projector-host migrate up`",
-        _ => "",
-    };
-    Failure::new(exit, format!("{error}{hint}"))
 }

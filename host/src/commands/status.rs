@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::Context;
 use super::output::{FormatArg, Output};
-use crate::app::gate::{Databases, unavailable};
+use crate::app::gate::Databases;
 use crate::config::Config;
-use crate::database::error::Error as DatabaseError;
 use crate::database::session::{Purpose, bounded};
 use crate::error::{Exit, Failure};
 use crate::event_store::inspect;
@@ -73,24 +72,14 @@ fn print(status: &Status, args: &Args, out: &Output) -> Result<(), Failure> {
 pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let databases = Databases::of(config)?;
     let control = Control::new(config.read_model.control_schema.clone());
-    let mut model = databases
-        .read_model
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut model = databases.read_model.connect(&Purpose::Admin).await?;
     let asked = bounded("read model", ANSWER_TIMEOUT, control.list(&mut model)).await;
-    let projections = asked.map_err(|error| unmigrated(&error))?;
-    let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model))
-        .await
-        .map_err(|error| unmigrated(&error))?;
+    let projections = asked?;
+    let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model)).await?;
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
     };
-    let mut store = databases
-        .event_store
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut store = databases.event_store.connect(&Purpose::Admin).await?;
     let head = inspect::head(&mut store, &layout).await.map_err(failed)?;
     let positions: Vec<_> = projections
         .iter()
@@ -99,11 +88,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let lags = inspect::lag_seconds(&mut store, &layout, &positions)
         .await
         .map_err(failed)?;
-    let mut lock = config
-        .leader_database()?
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut lock = config.leader_database()?.connect(&Purpose::Admin).await?;
     let leader = current_leader(
         &mut lock,
         &mut model,
@@ -123,16 +108,4 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
 
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
-}
-
-/// A control table that is not there most often means that nobody has migrated yet.
-pub(super) fn unmigrated(error: &DatabaseError) -> Failure {
-    match error.sqlstate() {
-        Some("42P01" | "3F000") => Failure::coded(
-            Exit::Config,
-            crate::error::Code(202),
-            "the control tables are not there; run `projector-host migrate up`",
-        ),
-        _ => unavailable(error),
-    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Target, failed};
+use super::Target;
 use crate::commands::output::{FormatArg, Output};
 use crate::database::error::Error as DatabaseError;
 use crate::database::session::{Purpose, bounded};
@@ -36,7 +36,7 @@ struct Answer {
 /// # Errors
 /// When a database fails.
 pub async fn run(args: &Args, target: &Target, out: &Output) -> Result<(), Failure> {
-    let (holder, leader) = look(target).await.map_err(|error| failed(&error))?;
+    let (holder, leader) = look(target).await?;
     if args.output.is_json() {
         return out.json(&Answer { leader });
     }
