@@ -70,10 +70,7 @@ impl Claimant {
     /// The key of the leadership row: the group, or the group and the projection.
     #[must_use]
     pub fn row_key(&self) -> String {
-        match &self.projection {
-            None => self.group.clone(),
-            Some(projection) => format!("{}/{projection}", self.group),
-        }
+        row_key(&self.group, self.projection.as_deref())
     }
 
     /// Claims the next term. `rival_is_alive` says whether the session that claimed under another key still
@@ -246,6 +243,15 @@ impl Claimant {
             }
             _ => error.into(),
         }
+    }
+}
+
+/// The key of the row of an installation, or of one of its projections.
+#[must_use]
+pub fn row_key(group: &str, projection: Option<&str>) -> String {
+    match projection {
+        None => group.to_owned(),
+        Some(projection) => format!("{group}/{projection}"),
     }
 }
 

@@ -79,6 +79,7 @@ struct Inner {
     high_water: Gauge,
     listening: Gauge,
     leader: Gauge,
+    projection_leader: Family<ByProjection, Gauge>,
     leader_changes: Counter,
     denied_overdue: Gauge,
     positions: Family<ByProjection, Gauge>,
@@ -127,6 +128,11 @@ impl Metrics {
                 "1 while notifications are received, 0 while polling only",
             ),
             leader: gauge(&mut registry, "leader", "1 while this replica leads"),
+            projection_leader: family(
+                &mut registry,
+                "projection_leader",
+                "1 while this replica leads a projection",
+            ),
             leader_changes: {
                 let counter = Counter::default();
                 registry.register(
@@ -217,6 +223,17 @@ impl Metrics {
         if self.0.leader.set(i64::from(leads)) == 0 && leads {
             self.0.leader_changes.inc();
         }
+    }
+
+    /// Whether this replica leads a projection.
+    pub fn leads_projection(&self, name: &str, leads: bool) {
+        let by = ByProjection {
+            projection: name.to_owned(),
+        };
+        self.0
+            .projection_leader
+            .get_or_create(&by)
+            .set(i64::from(leads));
     }
 
     /// Whether nobody of the group has led for too long.

@@ -21,4 +21,5 @@ mod plugins;
 mod programs;
 mod resources;
 mod restores;
+mod scope;
 mod support;

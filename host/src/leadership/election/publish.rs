@@ -9,6 +9,7 @@ use crate::database::session::Purpose;
 use crate::leadership::clock::Moment;
 use crate::leadership::holder::{Holder, identity};
 use crate::leadership::lease::Lease;
+use crate::leadership::term::row_key;
 use crate::leadership::{Leadership, Role, Term};
 
 impl Service {
@@ -47,7 +48,7 @@ impl Service {
         };
         let (lease, keeper) = Lease::new(Arc::clone(&self.clock), trusted_until);
         let leadership = Leadership {
-            group: self.options.group.clone(),
+            group: row_key(&self.options.group, self.options.projection.as_deref()),
             term,
             term_id: claimed.term_id,
             backend_pid: facts.backend_pid,
@@ -64,6 +65,7 @@ impl Service {
         self.published = phase;
         let role = match phase {
             Phase::Follower => {
+                self.share = None;
                 if !matches!(was, Phase::Claiming) {
                     self.follow_anew(was);
                 }
@@ -93,6 +95,7 @@ impl Service {
                 Role::Draining { term, cause }
             }
             Phase::Stopped => {
+                self.share = None;
                 tracing::info!("left the election");
                 Role::Stopped
             }
