@@ -25,6 +25,7 @@ mod database;
 pub mod domain;
 mod error;
 mod installation;
+pub mod pooler;
 pub mod proxy;
 pub mod random;
 mod server;

@@ -18,6 +18,7 @@ mod notify;
 mod outages;
 mod partitions;
 mod plugins;
+mod pooler;
 #[path = "../replica/support.rs"]
 mod programs;
 mod resources;
