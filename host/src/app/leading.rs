@@ -116,7 +116,10 @@ impl Parts {
         let (store, settled_upto) = begun?;
         tracing::info!(term = %leadership.term, settled_upto = settled_upto.0, "leading");
         let (service, feed) = event_store::Service::new(self.options.clone(), settled_upto);
-        let reading = tokio::spawn(service.expecting(store.clone()).run(stop.clone()));
+        let service = service
+            .expecting(store.clone())
+            .counting(self.shared.metrics.of_store());
+        let reading = tokio::spawn(service.run(stop.clone()));
         self.standing.set_leading(Some(Leading {
             feed: feed.clone(),
             projections: self.projections.clone(),

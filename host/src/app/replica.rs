@@ -207,6 +207,7 @@ impl Replica {
                 ..Timing::default()
             },
             denied_limit: DENIED_LIMIT,
+            metrics: self.metrics.of_leader(),
         })
     }
 }

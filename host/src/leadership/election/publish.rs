@@ -15,6 +15,8 @@ impl Service {
     /// Brings the lease and the role in line with the machine. Runs after every step, before anything waits.
     pub(super) fn publish(&mut self) {
         let phase = self.machine.phase();
+        self.handover
+            .attend(self.stands_by && phase == Phase::Follower);
         if let Phase::Leading {
             term,
             trusted_until,
@@ -89,6 +91,7 @@ impl Service {
             }
             Phase::Draining { term, cause } => {
                 tracing::info!(term = term.0, %cause, "leadership ends; draining");
+                self.options.metrics.ended(cause.as_str());
                 self.denied.reason = cause.to_string();
                 Role::Draining { term, cause }
             }
