@@ -25,9 +25,11 @@ mod database;
 pub mod domain;
 mod error;
 mod installation;
+pub mod proxy;
 pub mod random;
 mod server;
 pub mod site;
+pub mod skip;
 mod tool;
 mod url;
 

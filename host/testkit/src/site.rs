@@ -102,8 +102,17 @@ impl Site {
 
     /// A migrated site on a server of its own, that a test may stop and start.
     pub fn own_server(programs: Programs, databases: Databases, leader: &str) -> Self {
-        let server =
-            Server::start(ServerOptions::default()).expect("a PostgreSQL server can be started");
+        Self::own_server_with(programs, databases, leader, ServerOptions::default())
+    }
+
+    /// The same with options for the server.
+    pub fn own_server_with(
+        programs: Programs,
+        databases: Databases,
+        leader: &str,
+        options: ServerOptions,
+    ) -> Self {
+        let server = Server::start(options).expect("a PostgreSQL server can be started");
         let model = match databases {
             Databases::One => "events",
             Databases::Two => "models",
@@ -117,6 +126,20 @@ impl Site {
         let site = Self::new(programs, urls, leader, Vec::new(), Some(server));
         site.migrate();
         site
+    }
+
+    /// A migrated site whose events are in a database that the test has made, and its rows in one that all share.
+    pub fn with_store(programs: Programs, store: &str, leader: &str) -> Self {
+        let model = test_database().expect("a PostgreSQL server can be had");
+        let urls = (store.to_owned(), model.url().to_owned());
+        let site = Self::new(programs, urls, leader, vec![model], None);
+        site.migrate();
+        site
+    }
+
+    /// The events are to be found, and looked at, at another address from now on.
+    pub fn move_store(&mut self, store: &str) {
+        store.clone_into(&mut self.store);
     }
 
     fn new(
