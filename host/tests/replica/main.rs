@@ -5,6 +5,7 @@ mod commands;
 mod deaths;
 mod folding;
 mod gates;
+mod history;
 mod poison;
 mod restarts;
 mod sessions;
