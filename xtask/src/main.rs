@@ -1,4 +1,4 @@
-//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | plugins | sample`.
+//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | torture | failover | plugins | sample`.
 //!
 //! Each sets up by itself what it needs (a WebAssembly target, a PostgreSQL) and says what it did. Nothing here is
 //! part of the product.
@@ -14,6 +14,7 @@ mod process;
 mod sample;
 mod steps;
 mod test;
+mod torture;
 mod verify;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     Test(test::Arguments),
     /// Everything that CI checks: format, lints, docs, generated files, tests
     Verify(verify::Arguments),
+    /// Three replicas, bad writers and faults of every kind, in an order that follows from a seed; then the judgement
+    Torture(torture::Arguments),
     /// Builds the shipped plugins into target/plugins
     Plugins(plugins::Arguments),
     /// Writes the generated files of the repository, or checks them
@@ -64,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Torture(arguments) => torture::run(&arguments),
         Command::Plugins(arguments) => plugins::run(&arguments),
         Command::Generate(arguments) => generated::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),

@@ -32,6 +32,7 @@ mod server;
 pub mod site;
 pub mod skip;
 mod tool;
+pub mod torture;
 mod url;
 
 pub use database::{SERVER_VARIABLE, TestDatabase, test_database};
