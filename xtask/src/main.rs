@@ -5,6 +5,7 @@
 
 mod debian;
 mod demo;
+mod failover;
 mod generated;
 mod interrupt;
 mod place;
@@ -42,6 +43,8 @@ enum Command {
     Verify(verify::Arguments),
     /// Three replicas, bad writers and faults of every kind, in an order that follows from a seed; then the judgement
     Torture(torture::Arguments),
+    /// Measures how fast another replica leads, by what happened to the leader, and holds that against its bounds
+    Failover(failover::Arguments),
     /// Builds the shipped plugins into target/plugins
     Plugins(plugins::Arguments),
     /// Writes the generated files of the repository, or checks them
@@ -68,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Torture(arguments) => torture::run(&arguments),
+        Command::Failover(arguments) => failover::run(&arguments),
         Command::Plugins(arguments) => plugins::run(&arguments),
         Command::Generate(arguments) => generated::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),

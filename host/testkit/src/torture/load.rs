@@ -111,7 +111,7 @@ impl Load {
                     finish_prepared(&mut session, number);
                 }
             }
-            pause(&mut random, 40);
+            pause(&mut random, 20);
         }
     }
 
@@ -125,7 +125,7 @@ impl Load {
     ) -> bool {
         let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::SeqCst);
         let kind = random.below(100);
-        let prepares = kind >= 95;
+        let prepares = kind >= 98;
         session.run("begin");
         if prepares {
             // A transaction that notifies cannot be prepared.
@@ -146,7 +146,7 @@ impl Load {
                 session.run("rollback");
                 return true;
             }
-            20..=26 => {
+            20..=23 => {
                 count(&self.slow);
                 pause(random, 500);
             }
