@@ -84,7 +84,7 @@ fn torment(
     let databases = match arguments.databases {
         Some(Layout::One) => Databases::One,
         Some(Layout::Two) => Databases::Two,
-        None if seed % 2 == 0 => Databases::One,
+        None if seed.is_multiple_of(2) => Databases::One,
         None => Databases::Two,
     };
     let word = match databases {

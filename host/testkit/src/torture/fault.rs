@@ -31,10 +31,11 @@ pub(super) const ALL: [(&str, Fault); 29] = [
     }),
     ("a replica is told to end twice", told_twice),
     ("all replicas are told to end", |world| {
+        world.coverage.sample(&world.slots);
         for slot in &world.slots {
             slot.replica().terminate();
         }
-        (0..world.slots.len()).all(|slot| end(world, slot))
+        (0..world.slots.len()).all(|slot| ends(world, slot))
     }),
     ("a replica is told to end during an outage", end_in_outage),
     ("the replicas are restarted one by one", |world| {
@@ -163,10 +164,15 @@ fn kill(world: &mut World<'_>, slot: usize) -> bool {
     gone
 }
 
-/// Tells it to end, if it was not told yet, and wants that it ends well.
 fn end(world: &mut World<'_>, slot: usize) -> bool {
     world.coverage.sample(&world.slots);
-    world.slots[slot].replica().stop();
+    world.slots[slot].replica().terminate();
+    ends(world, slot)
+}
+
+/// One that was told to end does so, and well.
+fn ends(world: &mut World<'_>, slot: usize) -> bool {
+    world.slots[slot].replica().ends_well();
     world.start(slot);
     // Whatever comes next meets it as it starts, or a little later.
     world.pause(Duration::from_millis(300));
@@ -192,12 +198,12 @@ fn end_in_outage(world: &mut World<'_>) -> bool {
         server.stop(Mode::Immediate).expect("it runs");
     }
     world.slots[slot].replica().terminate();
-    let code = world.slots[slot].replica().exit_code();
+    world.slots[slot].replica().ends_well();
     for server in world.site.servers() {
         server.start_again().expect("its data are whole");
     }
     world.start(slot);
-    code == 0
+    true
 }
 
 fn freeze(world: &mut World<'_>, slots: &[usize], time: Duration) -> bool {
