@@ -7,14 +7,16 @@ use std::time::Duration;
 use super::Context;
 use super::output::{FormatArg, Output};
 use crate::app::gate::Databases;
-use crate::config::Config;
+use crate::config::{Config, LeaderScope};
 use crate::database::session::{Purpose, bounded};
 use crate::error::{Exit, Failure};
 use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::leadership::current_leader;
+use crate::leadership::election::lock_of;
 use crate::read_model::control::Control;
 
+use answer::Leaders;
 pub use answer::Status;
 
 /// Arguments of `status`.
@@ -58,7 +60,7 @@ fn print(status: &Status, args: &Args, out: &Output) -> Result<(), Failure> {
         out.text("\u{1b}[H\u{1b}[J")?;
     }
     out.text(&status.leader_line())?;
-    out.table(&answer::COLUMNS, status.rows())?;
+    out.table(&status.columns(), status.rows())?;
     for line in status.notes() {
         out.text(&line)?;
     }
@@ -89,16 +91,35 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         .await
         .map_err(failed)?;
     let mut lock = config.leader_database()?.connect(&Purpose::Admin).await?;
-    let leader = current_leader(
-        &mut lock,
-        &mut model,
-        config.leader.key,
-        &config.read_model.control_schema,
-    )
-    .await
-    .map_err(failed)?;
+    let leader = &config.leader;
+    let mut leaders = Leaders::default();
+    match leader.scope {
+        LeaderScope::Host => {
+            let asking = current_leader(
+                &mut lock,
+                &mut model,
+                leader.key,
+                &config.read_model.control_schema,
+            );
+            leaders.of_all = asking.await.map_err(failed)?;
+        }
+        LeaderScope::Projection => {
+            for projection in &projections {
+                let key = lock_of(leader.key, Some(&projection.name));
+                let asking = current_leader(
+                    &mut lock,
+                    &mut model,
+                    key,
+                    &config.read_model.control_schema,
+                );
+                let found = asking.await.map_err(failed)?;
+                let found = found.map(|found| found.of(&leader.group));
+                leaders.of_each.insert(projection.name.clone(), found);
+            }
+        }
+    }
     Ok(Status::new(
-        leader,
+        leaders,
         projections,
         sources.first(),
         head,

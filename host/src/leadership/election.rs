@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::clock::{Clock, Moment};
 use super::error::Error;
 use super::lease::Keeper;
+use super::load::{Load, Share};
 use super::role::{Action, Input, Machine, Phase, Timing};
 use super::session::{Facts, Site};
 use super::term::Claimed;
@@ -46,6 +47,8 @@ pub struct Options {
     pub key: Key,
     /// With `[leader] scope = "projection"`: the projection that this election is for.
     pub projection: Option<String>,
+    /// What this replica holds in all its elections.
+    pub load: Load,
     /// The database of `[leader] database`.
     pub lock_database: Database,
     /// The read-model database.
@@ -68,7 +71,8 @@ impl Options {
     }
 }
 
-/// The lock of an installation, or of one of its projections.
+/// The lock of an installation, or of one of its projections: then the rule of `docs/locks.md` makes it from the
+/// namespace `projector-leader` and the name `<key>/<projection>`. It never changes between releases.
 #[must_use]
 pub fn lock_of(key: Key, projection: Option<&str>) -> Key {
     match projection {
@@ -126,6 +130,8 @@ struct Service {
     /// Of the session that holds the lock.
     facts: Option<Facts>,
     claimed: Option<Claimed>,
+    /// While the lock is held.
+    share: Option<Share>,
     /// While leading.
     leading: Option<(Leadership, Keeper)>,
     denied: Denied,
@@ -172,6 +178,7 @@ impl Service {
             holder_step: None,
             facts: None,
             claimed: None,
+            share: None,
             leading: None,
             // Before the first try there is nothing to say.
             said: Some(denied.reason.clone()),
@@ -258,5 +265,21 @@ impl Service {
             Action::CheckTerm => self.check_term(),
             Action::DropTermStep => self.term_step = None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_a_projection_never_changes() {
+        let installation = Key::Single(0x5049_434F_4351_5253);
+        assert_eq!(lock_of(installation, None), installation);
+        let check = |key, projection: &str, expected| {
+            assert_eq!(lock_of(key, Some(projection)), Key::Single(expected));
+        };
+        check(installation, "order", 8_684_509_768_238_455_844);
+        check(Key::Pair(1, -2), "order", -2_552_844_552_706_611_337);
     }
 }

@@ -42,6 +42,8 @@ pub struct Facts {
     pub postmaster_start: String,
     /// System identifier and name of the database: advisory locks are per database.
     pub lock_database: String,
+    /// Rises with each promotion; empty in recovery.
+    pub timeline: String,
 }
 
 /// An open session without the lock.
@@ -268,6 +270,7 @@ async fn check(
             system_identifier(connection, name, limit).await?,
             get::<String>(&row, 4)?
         ),
+        timeline: get::<Option<String>>(&row, 5)?.unwrap_or_default(),
     };
     if get::<bool>(&row, 1)? {
         return Err(Error::Refused(Refusal::standby(name, false)));

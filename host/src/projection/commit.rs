@@ -19,6 +19,9 @@ use super::failure::Failure;
 /// Longest transaction. The server's own `statement_timeout` is shorter, so this only catches dead peers.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
 
+/// Longest wait for the answer to COMMIT. It may have been obeyed all the same: the checkpoint is read again.
+const COMMIT_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Where a projection's batches go.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -122,10 +125,8 @@ impl Target {
         let touched = write::apply(connection, &self.schema, &self.shapes, folded)
             .await
             .map_err(|error| NotCommitted::Failed(error.into()))?;
-        connection
-            .execute("COMMIT")
-            .await
-            .map_err(DatabaseError::from)?;
+        let name = self.connections.database();
+        bounded(name, COMMIT_ANSWER_TIMEOUT, connection.execute("COMMIT")).await?;
         Ok(touched)
     }
 

@@ -109,6 +109,7 @@ struct Inner {
     listening: Gauge,
     of_store: StoreMetrics,
     leader: Gauge,
+    projection_leader: Family<ByProjection, Gauge>,
     leader_changes: Counter,
     of_leader: LeaderMetrics,
     denied_overdue: Gauge,
@@ -172,6 +173,11 @@ impl Metrics {
                 reconnects: reconnects.clone(),
             },
             leader: gauge(&mut registry, "leader", "1 while this replica leads"),
+            projection_leader: family(
+                &mut registry,
+                "projection_leader",
+                "1 while this replica leads a projection",
+            ),
             leader_changes: counter(
                 &mut registry,
                 "leader_changes",
@@ -283,6 +289,17 @@ impl Metrics {
         if self.0.leader.set(i64::from(leads)) == 0 && leads {
             self.0.leader_changes.inc();
         }
+    }
+
+    /// Whether this replica leads a projection.
+    pub fn leads_projection(&self, name: &str, leads: bool) {
+        let by = ByProjection {
+            projection: name.to_owned(),
+        };
+        self.0
+            .projection_leader
+            .get_or_create(&by)
+            .set(i64::from(leads));
     }
 
     /// Whether nobody of the group has led for too long.

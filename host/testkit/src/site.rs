@@ -153,9 +153,19 @@ impl Site {
         site
     }
 
-    /// The events are to be found, and looked at, at another address from now on.
-    pub fn move_store(&mut self, store: &str) {
-        store.clone_into(&mut self.store);
+    /// A migrated site in databases that the test has made: events, rows.
+    pub fn at(programs: Programs, store: &str, model: &str, leader: &str) -> Self {
+        let urls = (store.to_owned(), model.to_owned());
+        let site = Self::new(programs, urls, leader, Vec::new(), Vec::new());
+        site.migrate();
+        site
+    }
+
+    /// Puts a file into the site's folder and gives its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).expect("there is room");
+        path.to_string_lossy().into_owned()
     }
 
     fn new(

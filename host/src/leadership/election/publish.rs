@@ -9,14 +9,17 @@ use crate::database::session::Purpose;
 use crate::leadership::clock::Moment;
 use crate::leadership::holder::{Holder, identity};
 use crate::leadership::lease::Lease;
+use crate::leadership::term::row_key;
 use crate::leadership::{Leadership, Role, Term};
 
 impl Service {
     /// Brings the lease and the role in line with the machine. Runs after every step, before anything waits.
     pub(super) fn publish(&mut self) {
         let phase = self.machine.phase();
+        // With a leader for each projection it would be a session for each projection: there the interval has to do.
+        let one_for_all = self.options.projection.is_none();
         self.handover
-            .attend(self.stands_by && phase == Phase::Follower);
+            .attend(one_for_all && self.stands_by && phase == Phase::Follower);
         if let Phase::Leading {
             term,
             trusted_until,
@@ -49,7 +52,7 @@ impl Service {
         };
         let (lease, keeper) = Lease::new(Arc::clone(&self.clock), trusted_until);
         let leadership = Leadership {
-            group: self.options.group.clone(),
+            group: row_key(&self.options.group, self.options.projection.as_deref()),
             term,
             term_id: claimed.term_id,
             backend_pid: facts.backend_pid,
@@ -66,6 +69,7 @@ impl Service {
         self.published = phase;
         let role = match phase {
             Phase::Follower => {
+                self.share = None;
                 if !matches!(was, Phase::Claiming) {
                     self.follow_anew(was);
                 }
@@ -96,6 +100,7 @@ impl Service {
                 Role::Draining { term, cause }
             }
             Phase::Stopped => {
+                self.share = None;
                 tracing::info!("left the election");
                 Role::Stopped
             }

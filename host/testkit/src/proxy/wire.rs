@@ -134,10 +134,23 @@ impl Wire {
     /// Lets time pass for a connection; false when that has ended.
     pub(super) fn pass(&self, connection: &Connection, time: Duration) -> bool {
         let end = Instant::now() + time;
-        self.wait(|_| Instant::now() >= end, || connection.is_closed())
+        self.wait_until(
+            |_| Instant::now() >= end,
+            || connection.is_closed(),
+            || end.saturating_duration_since(Instant::now()),
+        )
     }
 
     fn wait(&self, ready: impl Fn(&Link) -> bool, closed: impl Fn() -> bool) -> bool {
+        self.wait_until(ready, closed, || LOOK_INTERVAL)
+    }
+
+    fn wait_until(
+        &self,
+        ready: impl Fn(&Link) -> bool,
+        closed: impl Fn() -> bool,
+        next_look: impl Fn() -> Duration,
+    ) -> bool {
         let mut link = locked(&self.link);
         loop {
             if self.is_over() || closed() {
@@ -146,7 +159,8 @@ impl Wire {
             if ready(&link) {
                 return true;
             }
-            let waited = self.changed.wait_timeout(link, LOOK_INTERVAL);
+            let look = next_look().min(LOOK_INTERVAL);
+            let waited = self.changed.wait_timeout(link, look);
             link = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

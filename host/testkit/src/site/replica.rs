@@ -80,6 +80,11 @@ impl Replica<'_> {
         &self.node
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// All that it logged.
     pub fn log(&self) -> String {
         read(&self.log)
