@@ -24,6 +24,7 @@ mod account;
 mod database;
 pub mod domain;
 mod error;
+pub mod history;
 mod installation;
 pub mod proxy;
 pub mod random;
@@ -31,6 +32,7 @@ mod server;
 pub mod site;
 pub mod skip;
 mod tool;
+pub mod torture;
 mod url;
 
 pub use database::{SERVER_VARIABLE, TestDatabase, test_database};
