@@ -60,7 +60,7 @@ impl Parts {
         let write = connections(Purpose::Write, config.host.write_connections_max);
         let control = config.read_model.control_schema.clone();
         Self {
-            reading: Reading::new(options, write.clone(), control.clone()),
+            reading: Reading::new(options, write.clone(), control.clone(), metrics.of_store()),
             shared: Shared {
                 write,
                 lookup: connections(Purpose::Lookup, config.host.lookup_connections_max),

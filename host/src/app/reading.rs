@@ -21,6 +21,7 @@ use crate::event_store::layout::Layout;
 use crate::event_store::{self, Feed, Options, StoreIdentity, preflight};
 use crate::leadership::Refusal;
 use crate::leadership::term::is_older;
+use crate::telemetry::metrics::StoreMetrics;
 
 /// Longest wait for the answers that reading begins with.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,6 +33,7 @@ pub(super) struct Reading {
     /// Sessions to the read model, which remembers how far the store is settled.
     pub(super) connections: Connections,
     pub(super) control: Identifier,
+    metrics: StoreMetrics,
     current: Arc<Mutex<Weak<Running>>>,
 }
 
@@ -56,11 +58,17 @@ impl Running {
 }
 
 impl Reading {
-    pub(super) fn new(options: Options, connections: Connections, control: Identifier) -> Self {
+    pub(super) fn new(
+        options: Options,
+        connections: Connections,
+        control: Identifier,
+        metrics: StoreMetrics,
+    ) -> Self {
         Self {
             options,
             connections,
             control,
+            metrics,
             current: Arc::default(),
         }
     }
@@ -79,7 +87,10 @@ impl Reading {
         );
         let stop = CancellationToken::new();
         let (service, feed) = event_store::Service::new(self.options.clone(), settled_upto);
-        let reading = tokio::spawn(service.expecting(store.clone()).run(stop.clone()));
+        let service = service
+            .expecting(store.clone())
+            .counting(self.metrics.clone());
+        let reading = tokio::spawn(service.run(stop.clone()));
         let (end, ended) = watch::channel(None);
         tokio::spawn(async move {
             let why = match reading.await {

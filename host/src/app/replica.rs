@@ -262,6 +262,7 @@ impl Replica {
                 ..Timing::default()
             },
             denied_limit: leader.denied_limit,
+            metrics: self.metrics.of_leader(),
         })
     }
 }

@@ -5,6 +5,7 @@
 //! the leadership too. Must never: decide anything by itself; all decisions are in [`role`](super::role).
 
 mod handle;
+mod handover;
 mod publish;
 mod steps;
 
@@ -28,7 +29,9 @@ use super::{Denied, Leadership, Role};
 use crate::advisory_lock::key::Key;
 use crate::database::identifier::Identifier;
 use crate::database::session::Database;
+use crate::telemetry::metrics::LeaderMetrics;
 use handle::Shared;
+use handover::HandOver;
 use steps::{Background, Lane, TermDone};
 
 /// What an election needs to know.
@@ -56,6 +59,8 @@ pub struct Options {
     pub timing: Timing,
     /// After this long without leading, [`Denied::overdue`] is set.
     pub denied_limit: Duration,
+    /// Counts what others may want to know.
+    pub metrics: LeaderMetrics,
 }
 
 impl Options {
@@ -135,6 +140,9 @@ struct Service {
     denied_since: Moment,
     inspected_at: Option<Moment>,
     warned_of: Option<i32>,
+    /// Somebody else held the lock at the last try, and nothing failed since.
+    stands_by: bool,
+    handover: HandOver,
     published: Phase,
     stopping: bool,
 }
@@ -149,13 +157,16 @@ impl Service {
         denied: Denied,
     ) -> Self {
         let now = clock.now();
+        let site = Site {
+            database: options.lock_database.clone(),
+            key: options.lock(),
+            local_lease: options.timing.local_lease,
+            server_lease: options.timing.server_lease,
+        };
         Self {
-            site: Site {
-                database: options.lock_database.clone(),
-                key: options.lock(),
-                local_lease: options.timing.local_lease,
-                server_lease: options.timing.server_lease,
-            },
+            handover: HandOver::new(&site, options.metrics.reconnects.clone()),
+            stands_by: false,
+            site,
             machine: Machine::new(options.timing, now, rand::random()),
             options,
             shutdown,
@@ -186,6 +197,7 @@ impl Service {
             self.take_requests();
             self.turn(input.take());
             if matches!(self.machine.phase(), Phase::Stopped) {
+                self.handover.end().await;
                 return;
             }
             let sleep = self
@@ -200,6 +212,7 @@ impl Service {
                     None
                 }
                 () = self.shared.wake.notified() => None,
+                () = self.handover.announced() => Some(Input::Hint),
                 () = self.shutdown.cancelled(), if !self.stopping => None,
                 () = tokio::time::sleep(sleep) => None,
             };
@@ -244,7 +257,10 @@ impl Service {
             Action::Try => self.try_lock(),
             Action::Beat { deep } => self.beat(deep),
             Action::Release { term } => self.release(term.is_some()),
-            Action::Drop => self.lane = Lane::Closed,
+            Action::Drop => {
+                self.stands_by = false;
+                self.lane = Lane::Closed;
+            }
             Action::Claim => self.claim(),
             Action::CheckTerm => self.check_term(),
             Action::DropTermStep => self.term_step = None,

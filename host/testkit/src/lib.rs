@@ -24,6 +24,7 @@ mod account;
 mod database;
 pub mod domain;
 mod error;
+pub mod history;
 mod installation;
 pub mod pooler;
 pub mod proxy;
@@ -32,6 +33,7 @@ mod server;
 pub mod site;
 pub mod skip;
 mod tool;
+pub mod torture;
 mod url;
 
 pub use database::{SERVER_VARIABLE, TestDatabase, test_database};

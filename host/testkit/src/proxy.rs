@@ -21,6 +21,7 @@
 
 mod commit;
 mod connection;
+mod forge;
 mod link;
 mod pump;
 mod wire;
@@ -104,6 +105,19 @@ impl Proxy {
     /// Commits that were lost so far.
     pub fn lost_commits(&self) -> u64 {
         self.wire.commits.lost()
+    }
+
+    /// Writes another text into every request that holds this one, filled up with blanks to the same length.
+    ///
+    /// # Panics
+    /// When the other text is longer.
+    pub fn forge(&self, from: &str, to: &str) {
+        self.wire.forge.arm(from, to);
+    }
+
+    /// Texts that were replaced so far.
+    pub fn forged(&self) -> u64 {
+        self.wire.forge.count()
     }
 
     /// Open connections whose purpose is this; all of them for an empty one.

@@ -11,6 +11,7 @@ use projector_host::leadership::role::{Cause, Timing};
 use projector_host::leadership::session::{Session, Site};
 use projector_host::leadership::term::{Claimant, Watcher};
 use projector_host::leadership::{Denied, Handle, Leadership, Load, Options, Role, Term, spawn};
+use projector_host::telemetry::metrics::LeaderMetrics;
 use sqlx::postgres::PgConnection;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +64,7 @@ pub fn options(url: &str, group: &str, node: &str) -> Options {
         control_schema: control(),
         timing: quick(),
         denied_limit: Duration::from_secs(1),
+        metrics: LeaderMetrics::default(),
     }
 }
 

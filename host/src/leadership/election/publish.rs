@@ -16,6 +16,10 @@ impl Service {
     /// Brings the lease and the role in line with the machine. Runs after every step, before anything waits.
     pub(super) fn publish(&mut self) {
         let phase = self.machine.phase();
+        // With a leader for each projection it would be a session for each projection: there the interval has to do.
+        let one_for_all = self.options.projection.is_none();
+        self.handover
+            .attend(one_for_all && self.stands_by && phase == Phase::Follower);
         if let Phase::Leading {
             term,
             trusted_until,
@@ -91,6 +95,7 @@ impl Service {
             }
             Phase::Draining { term, cause } => {
                 tracing::info!(term = term.0, %cause, "leadership ends; draining");
+                self.options.metrics.ended(cause.as_str());
                 self.denied.reason = cause.to_string();
                 Role::Draining { term, cause }
             }

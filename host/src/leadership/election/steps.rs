@@ -96,6 +96,7 @@ async fn try_after(mut session: Session, hesitation: Duration) -> Result<Attempt
 
 impl Service {
     pub(super) fn open(&mut self) {
+        self.stands_by = false;
         let site = self.site.clone();
         self.lane = Lane::Busy(Box::pin(async move {
             SessionDone::Opened(Session::open(&site).await)
@@ -242,6 +243,7 @@ impl Service {
         result: Result<Attempt, Error>,
         holder: Option<Option<Holder>>,
     ) -> Input {
+        self.stands_by = matches!(result, Ok(Attempt::Denied(_)));
         match result {
             Ok(Attempt::Won(held)) => {
                 self.facts = Some(held.facts().clone());

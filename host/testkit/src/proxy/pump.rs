@@ -28,7 +28,7 @@ pub(super) fn run(connection: &Connection, direction: Direction, wire: &Wire, nu
             return;
         }
         let piece = match read {
-            Ok(length) => &bytes[..length],
+            Ok(length) => &mut bytes[..length],
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             // The peer's RST goes on as one.
             Err(_) => {
@@ -40,6 +40,7 @@ pub(super) fn run(connection: &Connection, direction: Direction, wire: &Wire, nu
         };
         if direction == Direction::ToServer {
             connection.introduce(piece);
+            wire.forge.strike(piece);
         }
         if !wire.link_of(connection).carries(direction) || connection.is_muted(direction) {
             wire.count_held_back(piece.len());

@@ -188,6 +188,17 @@ fn a_commit_is_lost_before_the_server_or_after_it() {
 }
 
 #[test]
+fn a_forged_text_arrives_with_its_length_and_is_counted() {
+    let (url, _ends) = echo();
+    let proxy = Proxy::before(&url, 1);
+    let mut stream = client(&proxy);
+    proxy.forge("a = 1", "true");
+    says(&mut stream, b"where a = 1 or a = 1;");
+    hears(&mut stream, b"where true  or true ;");
+    assert_eq!(proxy.forged(), 2);
+}
+
+#[test]
 fn slices_latency_and_bandwidth_change_the_time_and_not_the_bytes() {
     let (url, _ends) = echo();
     let proxy = Proxy::before(&url, 1);

@@ -11,6 +11,7 @@ use std::{
 use super::{
     commit::Commits,
     connection::Connection,
+    forge::Forge,
     link::{Direction, Link},
 };
 
@@ -20,6 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) commits: Commits,
+    pub(super) forge: Forge,
     pub(super) seed: u64,
     server: Mutex<String>,
     attempts: AtomicU64,
@@ -34,6 +36,7 @@ impl Wire {
     pub(super) fn new(server: String, seed: u64) -> Self {
         Self {
             commits: Commits::default(),
+            forge: Forge::default(),
             seed,
             server: Mutex::new(server),
             attempts: AtomicU64::new(0),

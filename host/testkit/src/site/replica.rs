@@ -217,6 +217,11 @@ impl Replica<'_> {
     /// Asks it to end and wants that it ends well.
     pub fn stop(&self) {
         self.terminate();
+        self.ends_well();
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub fn ends_well(&self) {
         let code = self.exit_code();
         if code != 0 {
             self.site.fail(&format!("{} ended with {code}", self.node));
