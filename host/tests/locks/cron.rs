@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use projector_testkit::proxy::{Link, Proxy, Silence};
 use projector_testkit::random::Random;
 use projector_testkit::skip::{first_of, skipped};
 use rustix::process::Signal;
@@ -124,6 +125,33 @@ fn a_killed_wrapper_keeps_its_lock_until_its_command_has_ended() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(lines(folder, "overlaps"), Vec::<String>::new());
     assert_eq!(lines(folder, "runs").len(), 2);
+}
+
+#[test]
+fn a_silent_network_ends_the_command_before_anybody_else_can_start() {
+    let test = fresh();
+    let mark = Mark::new();
+    let folder = mark.0.path();
+    // It ignores SIGTERM, so that only the end of the grace ends it.
+    let stubborn = format!(
+        "cd {}; trap '' TERM; echo $$ > pid.tmp; mv pid.tmp pid; while :; do sleep 0.05; done",
+        folder.display()
+    );
+    let proxy = Proxy::before(test.url(), 1);
+    let arguments = ["run", "--grace", "2s", "job", "--", "sh", "-c", &stubborn];
+    let mut command = locks(&test, &arguments);
+    command.env("LOCK_URL", proxy.url());
+    let mut running = Background::start(command);
+    let job = eventually_some("the command runs", || mark.read("pid"));
+    proxy.link(Link::default().silent(Silence::Both));
+    let begun = std::time::Instant::now();
+    while runs(&job) {
+        assert_eq!(held(&test), "1", "the lock is free while the command runs");
+        assert!(begun.elapsed() < PATIENCE, "the command runs on");
+    }
+    assert_eq!(running.code(), 75);
+    let output = finished(locks(&test, &["run", "--wait", "20s", "job", "--", "true"]));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
 #[test]
