@@ -68,8 +68,6 @@ pub struct Supervisor {
     pub shared: Shared,
     /// The projections.
     pub projections: Vec<Known>,
-    /// Set when every projection has a leader of its own: other rows are their leaders' business.
-    pub only: Option<String>,
     /// Where events come from.
     pub feed: Feed,
     /// Which store that is.
@@ -177,9 +175,6 @@ impl Supervisor {
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            if self.only.as_ref().is_some_and(|only| *only != projection) {
-                continue;
-            }
             if let Some(sender) = revisions.get(&projection) {
                 sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }
@@ -192,7 +187,8 @@ impl Supervisor {
                 .iter()
                 .find(|known| known.plugin.manifest.name == key.projection);
             let Some(known) = known else {
-                // Its file is gone, or refused. Checkpoint, tables and views stay.
+                // Its file is gone, or refused. Checkpoint, tables and views stay. (Or another one leads it: then the
+                // term of its row is not ours, and nothing happens.)
                 if !written.without_plugin.contains(&key) {
                     bounded(name, limit, checkpoints.state(&mut loan, &key, NO_PLUGIN)).await?;
                     written.without_plugin.insert(key);
