@@ -22,7 +22,7 @@ use projector_testkit::{
     site::{DEFAULT, Databases, Programs, Site},
 };
 
-use crate::{steps::Steps, torture::prepare};
+use crate::{interrupt::Interrupt, steps::Steps, torture::prepare};
 use case::{Case, From, Scene};
 use table::Row;
 
@@ -56,9 +56,11 @@ struct Times {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::begin();
     let (programs, installation) = prepare(&mut steps, arguments.pg)?;
+    let interrupt = Interrupt::listen()?;
     let mut rows = Vec::new();
     for case in &case::ALL {
-        let measuring = || measure(case, &programs, &installation, arguments.rounds.max(1));
+        let rounds = arguments.rounds.max(1);
+        let measuring = || measure(case, &programs, &installation, rounds, &interrupt);
         let times = steps.run(case.name, || {
             // A site's failures are panics, as in tests; their text has been printed by then.
             catch_unwind(AssertUnwindSafe(measuring)).unwrap_or_else(|_| bail!("see above"))
@@ -82,6 +84,7 @@ fn measure(
     programs: &Programs,
     installation: &Installation,
     rounds: usize,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Times>> {
     let options = ServerOptions::default().installation(installation.clone());
     let site = Site::own_server_with(programs.clone(), Databases::Two, DEFAULT, options);
@@ -91,7 +94,12 @@ fn measure(
         if case.busy {
             scope.spawn(|| write(&site, &over));
         }
-        let times = (0..rounds).map(|_| round(case, &site)).collect();
+        let times = (0..rounds)
+            .map(|_| match interrupt.asked() {
+                true => bail!("interrupted"),
+                false => round(case, &site),
+            })
+            .collect();
         over.store(true, Ordering::SeqCst);
         times
     })

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{load::append, world::World};
+use super::{Scope, load::append, world::World};
 use crate::{
     Mode,
-    domain::Generator,
+    domain::{Generator, PROJECTIONS},
     proxy::{Close, Link, LostCommit, Silence},
     site::Session,
 };
@@ -43,11 +43,12 @@ pub(super) const ALL: [(&str, Fault); 29] = [
     }),
     ("the leader is asked to resign", |world| {
         world.leader();
-        world
-            .site
-            .run(&["leader", "resign", "--timeout", "20s"])
-            .code
-            == 0
+        let mut arguments = vec!["leader", "resign", "--timeout", "20s"];
+        if world.scope == Scope::Projection {
+            let projection: &&str = world.random.pick(&PROJECTIONS);
+            arguments.extend(["--projection", projection]);
+        }
+        world.site.run(&arguments).code == 0
     }),
     ("the leader is frozen below its lease", |world| {
         let leader = world.leader();
@@ -154,6 +155,16 @@ pub(super) fn number(name: &str) -> usize {
         .position(|(other, _)| *other == name)
         .expect("goals name faults")
 }
+
+/// Of one row of `leadership`, with the checkpoints that it stands for.
+const LATE_CLAIM: &str = "
+    with taken as (
+        update projector.leadership
+        set term = (select max(term) + 1 from projector.leadership), term_id = gen_random_uuid()
+        where \"group\" = (select \"group\" from projector.leadership order by since desc limit 1)
+        returning \"group\", term, term_id)
+    update projector.checkpoints c set term = t.term, term_id = t.term_id
+    from taken t where t.\"group\" in ('default', 'default/' || c.projection)";
 
 fn kill(world: &mut World<'_>, slot: usize) -> bool {
     world.coverage.sample(&world.slots);
@@ -265,10 +276,7 @@ fn late_claim(world: &mut World<'_>) -> bool {
     let mut somebody = world.site.model_session();
     somebody.run("begin");
     somebody.run("set local lock_timeout = '2s'");
-    somebody.run("update projector.leadership set term = term + 1, term_id = gen_random_uuid()");
-    somebody.run(
-        "update projector.checkpoints c set term = l.term, term_id = l.term_id from projector.leadership l",
-    );
+    somebody.run(LATE_CLAIM);
     somebody.run("commit");
     if world.claims() == claims {
         return false;
