@@ -13,7 +13,7 @@ use crate::{
 type Fault = fn(&mut World<'_>) -> bool;
 
 /// All kinds, with their names in the report.
-pub(super) const ALL: [(&str, Fault); 29] = [
+pub(super) const ALL: [(&str, Fault); 30] = [
     ("the leader is killed", |world| {
         let leader = world.leader();
         kill(world, leader)
@@ -66,7 +66,14 @@ pub(super) const ALL: [(&str, Fault); 29] = [
         let order: Vec<usize> = (0..3).map(|next| (first + next) % 3).collect();
         freeze(world, &order, Duration::from_millis(3_500))
     }),
-    ("a lock session ends", |world| {
+    ("a leader's lock session ends", |world| {
+        world.works();
+        let claims = world.claims();
+        let ended = world.site.store(HOLDERS_END) != "0";
+        world.claimed_after(claims);
+        ended
+    }),
+    ("all lock sessions end", |world| {
         world.leader();
         let claims = world.claims();
         let ended = world.site.end_sessions(&["lock"]) > 0;
@@ -155,6 +162,11 @@ pub(super) fn number(name: &str) -> usize {
         .position(|(other, _)| *other == name)
         .expect("goals name faults")
 }
+
+/// Whoever holds a leader lock; the locks of writers are of the other form.
+const HOLDERS_END: &str = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+    where application_name like 'projector/%/lock' and pid in \
+    (select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1)";
 
 /// Of one row of `leadership`, with the checkpoints that it stands for.
 const LATE_CLAIM: &str = "
@@ -271,7 +283,7 @@ fn somebody_holds(world: &mut World<'_>, lock: &str) -> bool {
 
 /// A claim whose sender is gone: it takes the term away from a leader that has its lock and its lease.
 fn late_claim(world: &mut World<'_>) -> bool {
-    world.leader();
+    world.works();
     let claims = world.claims();
     let mut somebody = world.site.model_session();
     somebody.run("begin");

@@ -132,6 +132,15 @@ impl<'a> World<'a> {
         count.parse().unwrap_or_default()
     }
 
+    /// Waits until something was written under the newest term.
+    pub(super) fn works(&self) {
+        let sql = "select exists (select from history.applied \
+                   where term = (select max(term) from history.claims))";
+        self.site.eventually("the newest term works", || {
+            (self.site.model(sql) == "t").then_some(())
+        });
+    }
+
     /// Waits for a term that is newer than these.
     pub(super) fn claimed_after(&self, claims: i64) {
         self.site.eventually("another term is claimed", || {
