@@ -21,9 +21,6 @@ use super::plugins::LoadedPlugins;
 use super::standing::{Seat, Standing};
 use super::{Start, refused_plugins};
 
-/// A standby that nobody of its group outranks for longer than this says so.
-const DENIED_LIMIT: Duration = Duration::from_secs(60);
-
 /// How often projections that cannot begin are looked for.
 const REFUSED_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -186,6 +183,8 @@ impl Replica {
         loop {
             let now = role.borrow_and_update().clone();
             self.leads(seat, parts, matches!(now, Role::Leading(_)));
+            let overdue = matches!(&now, Role::Follower(denied) if denied.overdue);
+            self.metrics.denied(note(&self.seen.overdue, seat, overdue));
             match now {
                 Role::Stopped => return refused,
                 Role::Leading(leadership) => {
@@ -214,8 +213,6 @@ impl Replica {
                     self.leads(seat, parts, false);
                 }
                 Role::Follower(denied) => {
-                    let overdue = note(&self.seen.overdue, seat, denied.overdue);
-                    self.metrics.denied(overdue);
                     // What a person has to mend ends the process, so that its supervisor can show it.
                     if let Some(refusal) = denied.refusal
                         && let Some(exit) = refusal.exit
@@ -264,7 +261,7 @@ impl Replica {
                 drain_timeout: config.host.drain_timeout,
                 ..Timing::default()
             },
-            denied_limit: DENIED_LIMIT,
+            denied_limit: leader.denied_limit,
             metrics: self.metrics.of_leader(),
         })
     }

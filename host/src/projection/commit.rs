@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use crate::database::connections::Connections;
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
-use crate::database::session::bounded;
+use crate::database::session::{attended, bounded};
 use crate::read_model::check::Shapes;
 use crate::read_model::checkpoint::{Checkpoints, GenerationKey, Missed, Step};
 use crate::read_model::fold::Folded;
@@ -62,7 +62,6 @@ impl Target {
     /// When the checkpoint moved, a write is refused, or the database fails.
     pub async fn commit(&self, step: &Step, folded: Option<&Folded>) -> Result<u64, NotCommitted> {
         let mut loan = self.connections.lend().await?;
-        let name = self.connections.database();
         let whole = async {
             match self.transaction(&mut loan, step, folded).await {
                 Err(NotCommitted::Missed(_)) => {
@@ -75,7 +74,7 @@ impl Target {
                 other => other,
             }
         };
-        match tokio::time::timeout(COMMIT_TIMEOUT, whole).await {
+        match attended(self.connections.reach(), COMMIT_TIMEOUT, whole).await {
             Ok(Ok(touched)) => {
                 loan.give_back();
                 Ok(touched)
@@ -86,11 +85,7 @@ impl Target {
             }
             // The session closes here, which rolls back.
             Ok(Err(failed)) => Err(failed),
-            Err(_) => Err(DatabaseError::TimedOut {
-                database: name,
-                limit: COMMIT_TIMEOUT,
-            }
-            .into()),
+            Err(error) => Err(error.into()),
         }
     }
 

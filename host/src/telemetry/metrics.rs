@@ -194,7 +194,7 @@ impl Metrics {
             denied_overdue: gauge(
                 &mut registry,
                 "leader_denied_overdue",
-                "1 when this replica has been a standby for longer than its limit while nobody leads in its group",
+                "1 when this replica has been a standby for longer than [leader] denied_limit",
             ),
             positions: family(
                 &mut registry,
@@ -302,7 +302,7 @@ impl Metrics {
             .set(i64::from(leads));
     }
 
-    /// Whether nobody of the group has led for too long.
+    /// Whether this replica has been a standby for longer than its limit.
     pub fn denied(&self, overdue: bool) {
         self.0.denied_overdue.set(i64::from(overdue));
     }

@@ -8,6 +8,7 @@ mod blocked;
 mod clock;
 mod closes;
 mod commits;
+mod denied;
 mod failover;
 #[path = "../guest/fixture.rs"]
 #[allow(dead_code, reason = "the tests of guests use more of it")]
@@ -22,4 +23,7 @@ mod programs;
 mod resources;
 mod restores;
 mod scope;
+mod service;
+mod signals;
+mod sources;
 mod support;

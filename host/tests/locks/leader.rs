@@ -9,6 +9,7 @@ use projector_host::database::session::Database;
 use projector_host::leadership::clock::BootClock;
 use projector_host::leadership::role::Timing;
 use projector_host::leadership::{Handle, Load, Options, Role, spawn};
+use projector_host::telemetry::metrics::LeaderMetrics;
 use projector_testkit::TestDatabase;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,7 @@ fn replica(test: &TestDatabase, node: &str, shutdown: &CancellationToken) -> Han
         control_schema: Identifier::new("projector").expect("fine"),
         timing: Timing::default(),
         denied_limit: PATIENCE,
+        metrics: LeaderMetrics::default(),
     };
     let (handle, _thread) =
         spawn(options, shutdown.clone(), Arc::new(BootClock)).expect("the options are fine");

@@ -133,7 +133,12 @@ impl Service {
         let waited = self.clock.now().since(self.denied_since);
         if !self.denied.overdue && waited >= self.options.denied_limit {
             self.denied.overdue = true;
-            tracing::info!(?waited, reason = self.denied.reason, "still standing by");
+            tracing::warn!(
+                waited = ?std::time::Duration::from_millis(waited.as_millis() as u64),
+                since = %self.denied.since,
+                reason = self.denied.reason,
+                "still standing by, for longer than [leader] denied_limit"
+            );
         }
         let denied = &self.denied;
         self.role.send_if_modified(|role| match role {
