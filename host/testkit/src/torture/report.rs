@@ -23,7 +23,11 @@ pub struct Report {
 
 impl Report {
     /// Times without a leader between a release in order and the next claim, shortest first.
+    /// None where claims of several projections stand between each other.
     fn leaderless(&self) -> Vec<Duration> {
+        if self.scope == Scope::Projection {
+            return Vec::new();
+        }
         let claims = &self.history.claims;
         let mut times: Vec<Duration> = claims
             .windows(2)
