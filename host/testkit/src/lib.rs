@@ -26,6 +26,7 @@ pub mod domain;
 mod error;
 pub mod history;
 mod installation;
+pub mod namespace;
 pub mod pooler;
 pub mod proxy;
 pub mod random;
