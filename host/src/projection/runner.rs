@@ -17,10 +17,11 @@ use crate::read_model::checkpoint::{self, Checkpoint};
 use crate::telemetry::metrics::ProjectionMetrics;
 
 use super::commit::Target;
-use super::failure::{CRASH, Failure};
+use super::failure::{Failure, told};
 use super::isolate::{Isolated, Mode};
 use super::pace::Pace;
 use super::progress::{Phase, Progress};
+use super::redrive::Letters;
 use super::session::{Ended, Session};
 use super::work::Work;
 
@@ -36,6 +37,9 @@ const ONE_BY_ONE_EVENTS: usize = 100;
 /// Waits between runs that fail for the database's sake.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// Log line of a run that failed for the database's sake.
+const AGAIN: &str = "the projection failed for the moment; trying again";
 
 /// Runs one projection.
 #[derive(Debug)]
@@ -58,6 +62,8 @@ pub struct Runner {
     pub revision: watch::Receiver<i64>,
     /// Whether this start was counted.
     pub counted: bool,
+    /// Streams that wait, and letters that are to be tried again.
+    pub letters: Letters,
 }
 
 /// Why a runner ended.
@@ -92,6 +98,13 @@ enum Begun {
 impl Runner {
     /// Runs until cancelled or fenced.
     pub async fn run(mut self, cancelled: CancellationToken) -> Stopped {
+        let stopped = self.run_on(&cancelled).await;
+        self.progress
+            .tell_repeats(&self.target.key.projection, true);
+        stopped
+    }
+
+    async fn run_on(&mut self, cancelled: &CancellationToken) -> Stopped {
         let waits = || backoff::waits(RETRY_MIN, RETRY_MAX);
         let mut pauses = waits();
         let pace = Pace::new(self.work.settings.batch_events_max);
@@ -105,7 +118,7 @@ impl Runner {
             let next = match begun {
                 // Not dropped from outside: it ends by itself, behind the batch that is being committed.
                 Ok(Begun::Run { checkpoint, deaths }) => {
-                    self.run_from(&pace, &checkpoint, deaths, &cancelled).await
+                    self.run_from(&pace, &checkpoint, deaths, cancelled).await
                 }
                 Ok(Begun::Not(next)) => Ok(next),
                 Err(failure) => Err(failure),
@@ -128,12 +141,14 @@ impl Runner {
                     self.progress.failed(failure.message.clone());
                     self.metrics.retried(failure.class);
                     let wait = pauses.next().unwrap_or(RETRY_MAX);
-                    tracing::warn!(
-                        projection = self.target.key.projection,
-                        error = failure.message,
-                        wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                        "the projection failed for the moment; trying again"
-                    );
+                    if self.progress.repeats().admit(AGAIN) {
+                        tracing::warn!(
+                            projection = self.target.key.projection,
+                            error = failure.message,
+                            wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                            "{AGAIN}"
+                        );
+                    }
                     tokio::select! {
                         () = cancelled.cancelled() => return Stopped::Cancelled,
                         () = tokio::time::sleep(wait) => {}
@@ -197,7 +212,7 @@ impl Runner {
 
     /// From the checkpoint to the next end. An error is transient.
     async fn run_from(
-        &self,
+        &mut self,
         pace: &Pace,
         checkpoint: &Checkpoint,
         deaths: i32,
@@ -209,22 +224,80 @@ impl Runner {
             Ok(thread) => thread,
             Err(error) => return Err(Failure::transient(error.to_string())),
         };
+        self.read_letters(checkpoint).await?;
+        if let Some(ended) = self.redrive(&thread, checkpoint, cancelled).await? {
+            return Ok(match ended {
+                Ended::Fenced => Next::Stop(Stopped::Fenced),
+                Ended::Cancelled => Next::Stop(Stopped::Cancelled),
+                _ => Next::Go,
+            });
+        }
+        let parked = self.letters.parked.clone();
         let session = Session {
             feed: &self.feed,
             work: &self.work,
             target: &self.target,
             lease: &self.lease,
+            parked: &parked,
             pace,
             progress: &self.progress,
             metrics: &self.metrics,
             thread: &thread,
         };
-        let ended = if deaths >= STARTS_WITHOUT_COMMIT_MAX {
+        let one_by_one = deaths >= STARTS_WITHOUT_COMMIT_MAX;
+        let ended = if one_by_one {
             self.one_by_one(&session, checkpoint, cancelled).await?
         } else {
-            session.run(checkpoint, cancelled).await
+            self.until_asked(&session, checkpoint, cancelled).await
         };
-        self.judge(&session, ended, cancelled).await
+        let isolates = one_by_one || matches!(&ended, Ended::Failed { batch: Some(_), .. });
+        let next = self.judge(&session, ended, cancelled).await;
+        if isolates {
+            self.letters.forget();
+        }
+        next
+    }
+
+    /// Runs until something ends it, a command changed the row, or a dead letter is to be tried.
+    async fn until_asked(
+        &self,
+        session: &Session<'_>,
+        checkpoint: &Checkpoint,
+        cancelled: &CancellationToken,
+    ) -> Ended {
+        let mut revision = self.revision.clone();
+        let asked = async {
+            let due = async {
+                match self.letters.due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let changed = async {
+                let seen = revision.wait_for(|seen| *seen > checkpoint.revision);
+                if seen.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = changed => {}
+            }
+        };
+        let stop = cancelled.child_token();
+        let running = session.run(checkpoint, &stop);
+        tokio::pin!(running);
+        tokio::select! {
+            ended = &mut running => ended,
+            () = asked => {
+                // It ends by itself, behind the batch that is being committed.
+                stop.cancel();
+                match running.await {
+                    Ended::Cancelled if !cancelled.is_cancelled() => Ended::Changed,
+                    ended => ended,
+                }
+            }
+        }
     }
 
     async fn one_by_one(
@@ -312,7 +385,7 @@ impl Runner {
         }
     }
 
-    /// The policy `stop`: the projection ends at the event until somebody resumes it.
+    /// What comes after isolating. The policy `stop`: the projection ends at the event until somebody resumes it.
     async fn isolated(
         &self,
         checkpoint: &Checkpoint,
@@ -335,18 +408,16 @@ impl Runner {
         event: Option<&Event>,
         failure: &Failure,
     ) -> Result<(), Failure> {
-        let message = match event {
-            Some(event) if failure.category != CRASH => format!(
-                "{} at position {}: {}",
-                event.event_type, event.position, failure.message
-            ),
-            _ => failure.message.clone(),
-        };
+        let message = event.map_or_else(|| failure.message.clone(), |event| told(event, failure));
+        let place = failure.place.as_ref();
         let row = checkpoint::Failure {
             category: failure.category,
             position: event.map(|event| event.position),
             event_type: event.map(|event| event.event_type.as_str()),
             event_id: event.map(|event| event.id.as_str()),
+            stream: event.map(|event| event.stream.as_str()),
+            table: place.map(|place| place.table.as_str()),
+            column: place.and_then(|place| place.column.as_deref()),
             message: &message,
         };
         let stopped = self
