@@ -8,6 +8,7 @@ mod admission;
 pub mod commit;
 pub mod failure;
 pub mod isolate;
+mod letters;
 pub mod lookups;
 mod member;
 pub mod pace;

@@ -15,6 +15,7 @@ use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::leadership::current_leader;
 use crate::read_model::control::Control;
+use crate::read_model::dead_letter::Letters;
 
 pub use answer::Status;
 
@@ -83,6 +84,10 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model))
         .await
         .map_err(|error| unmigrated(&error))?;
+    let letters = Letters::new(config.read_model.control_schema.clone());
+    let counts = bounded("read model", ANSWER_TIMEOUT, letters.counts(&mut model))
+        .await
+        .map_err(|error| unmigrated(&error))?;
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
     };
@@ -118,6 +123,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         sources.first(),
         head,
         &lags,
+        &counts,
     ))
 }
 

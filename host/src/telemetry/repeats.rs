@@ -21,7 +21,18 @@ pub struct Repeats {
 #[derive(Debug)]
 struct Window {
     since: Instant,
-    lines: u64,
+    passed: u64,
+    held: u64,
+}
+
+impl Window {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            passed: 0,
+            held: 0,
+        }
+    }
 }
 
 /// Lines that were held back.
@@ -60,13 +71,25 @@ impl Repeats {
     /// Whether a line of this kind is to be written.
     #[must_use]
     pub fn admit(&self, kind: &'static str) -> bool {
+        self.with(kind, |window| {
+            let passes = window.passed < self.lines_max;
+            if passes {
+                window.passed += 1;
+            } else {
+                window.held += 1;
+            }
+            passes
+        })
+    }
+
+    /// Counts lines of a kind that were held back elsewhere.
+    pub fn hold(&self, kind: &'static str, lines: u64) {
+        self.with(kind, |window| window.held += lines);
+    }
+
+    fn with<T>(&self, kind: &'static str, change: impl FnOnce(&mut Window) -> T) -> T {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = kinds.entry(kind).or_insert_with(|| Window {
-            since: Instant::now(),
-            lines: 0,
-        });
-        window.lines += 1;
-        window.lines <= self.lines_max
+        change(kinds.entry(kind).or_insert_with(Window::new))
     }
 
     /// What was held back in minutes that are over; with `all`, also in those that are not.
@@ -83,10 +106,10 @@ impl Repeats {
             if time < WINDOW && !all {
                 return true;
             }
-            if window.lines > self.lines_max {
+            if window.held > 0 {
                 held.push(Held {
                     kind,
-                    lines: window.lines - self.lines_max,
+                    lines: window.held,
                     time,
                 });
             }
@@ -134,7 +157,8 @@ mod tests {
     fn what_is_held_back_can_be_told_before_the_minute_is_over() {
         let repeats = Repeats::new(0);
         assert!(!repeats.admit("x"));
-        assert_eq!(repeats.take(true)[0].lines, 1);
+        repeats.hold("x", 41);
+        assert_eq!(repeats.take(true)[0].lines, 42);
         assert!(repeats.take(true).is_empty(), "it is told once");
     }
 }

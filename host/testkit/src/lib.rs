@@ -24,6 +24,7 @@ mod account;
 mod database;
 pub mod domain;
 mod error;
+pub mod guests;
 mod installation;
 pub mod random;
 mod server;
