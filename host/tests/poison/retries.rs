@@ -12,9 +12,17 @@ use crate::support::{
 const PARK: &str = "[defaults]\non_error = \"park\"";
 
 /// As long as this stands, an order of 66,600 cents cannot be written.
-const FORBID: &str =
-    "alter table order_g1.orders add constraint no_such_amount check (amount_cents <> 66600)";
+const FORBID: &str = "alter table order_g1.orders add constraint no_such_amount check (amount_cents <> 66600) not valid";
 const ALLOW: &str = "alter table order_g1.orders drop constraint no_such_amount";
+
+/// Ends a thread with the scope that waits for it.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 fn amount(number: usize, amount: i64) -> String {
     order(number, "pending").replace(
@@ -118,6 +126,8 @@ fn events_that_arrive_while_a_stream_is_driven_through_do_not_overtake() {
         site.model(ALLOW);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            // Also when this thread ends early.
+            let _stopping = Stopping(&stop);
             scope.spawn(|| {
                 for at in 0.. {
                     if stop.load(Ordering::Relaxed) {

@@ -89,8 +89,7 @@ pub(super) async fn run(args: &Args, context: &Context, letters: &Letters) -> Re
     Err(Failure::coded(Exit::Failed, NOT_PASSED, message))
 }
 
-/// Until the leader has nothing left to try of these streams. Returns the letters, with those that stand first in
-/// streams of which all were wanted.
+/// Until the leader has nothing left to try.
 async fn wait(
     args: &Args,
     letters: &Letters,
@@ -98,27 +97,13 @@ async fn wait(
     connection: &mut PgConnection,
 ) -> Result<Vec<Described>, Failure> {
     let deadline = Instant::now() + args.timeout;
-    let list = async |connection: &mut PgConnection, ids: &[i64]| {
-        let filter = Filter {
-            resolved: true,
-            ids: Some(ids),
-            ..Filter::default()
-        };
-        limited(letters.list(connection, filter)).await
-    };
+    let ids = &args.ids.ids;
     loop {
-        let mut found = list(connection, &args.ids.ids).await?;
-        if args.following {
-            // Where the request stands now.
-            let firsts = found.iter().filter_map(|letter| letter.first);
-            let firsts: Vec<i64> = firsts.filter(|id| !args.ids.ids.contains(id)).collect();
-            found.extend(list(connection, &firsts).await?);
-        }
-        let waits = |letter: &&Described| letter.resolved.is_none() && letter.retry_at.is_some();
-        let Some(pending) = found.iter().find(waits) else {
-            return Ok(found);
+        let pending = limited(letters.pending(connection, ids, args.following)).await?;
+        let Some((id, name)) = pending else {
+            return found(args, letters, connection).await;
         };
-        let projection = known(control, connection, &pending.projection).await?;
+        let projection = known(control, connection, &name).await?;
         if matches!(
             projection.state.as_str(),
             "stopped" | "paused" | "no-plugin"
@@ -127,20 +112,41 @@ async fn wait(
                 Exit::Failed,
                 STANDS_STILL,
                 format!(
-                    "the projection {} is {}; dead letter {} will be tried when it goes on",
-                    projection.name, projection.state, pending.id
+                    "the projection {name} is {}; dead letter {id} will be tried when it goes on",
+                    projection.state
                 ),
             ));
         }
         if Instant::now() >= deadline {
             return Err(Failure::new(
                 Exit::Failed,
-                format!(
-                    "time-out: nobody has tried dead letter {} yet; the request stays",
-                    pending.id
-                ),
+                format!("time-out: dead letter {id} is still to be tried; the request stays"),
             ));
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }
+}
+
+/// The letters as they stand, with those that stand first in streams of which all were wanted.
+async fn found(
+    args: &Args,
+    letters: &Letters,
+    connection: &mut PgConnection,
+) -> Result<Vec<Described>, Failure> {
+    let ids = &args.ids.ids;
+    let list = async |connection: &mut PgConnection, ids: &[i64]| {
+        let filter = Filter {
+            resolved: true,
+            ids: Some(ids),
+            ..Filter::default()
+        };
+        limited(letters.list(connection, filter)).await
+    };
+    let mut found = list(connection, ids).await?;
+    if args.following {
+        let firsts = found.iter().filter_map(|letter| letter.first);
+        let firsts: Vec<i64> = firsts.filter(|id| !ids.contains(id)).collect();
+        found.extend(list(connection, &firsts).await?);
+    }
+    Ok(found)
 }

@@ -198,6 +198,28 @@ impl Letters {
         self.change(connection, ids, &act).await
     }
 
+    /// A letter that is still to be tried, with its projection: one of these, or with `following` one of their
+    /// streams.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub async fn pending(
+        &self,
+        connection: &mut PgConnection,
+        ids: &[i64],
+        following: bool,
+    ) -> Result<Option<(i64, String)>, Error> {
+        let row = sqlx::query(self.sql(include_str!("sql/pending.sql")))
+            .bind(ids)
+            .bind(following)
+            .fetch_optional(connection)
+            .await?;
+        let pending = row.map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        pending
+            .transpose()
+            .map_err(|error: sqlx::Error| error.into())
+    }
+
     /// Gives letters up: their events will never be applied. A stream of which none is left goes on.
     ///
     /// # Errors
