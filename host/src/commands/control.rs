@@ -5,8 +5,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 
 use super::Context;
-use super::status::unmigrated;
-use crate::app::gate::{Databases, unavailable};
+use crate::app::gate::Databases;
 use crate::database::error::Error as DatabaseError;
 use crate::database::migrate::{self, Target};
 use crate::database::session::{Purpose, bounded};
@@ -39,11 +38,7 @@ pub(super) async fn change(
 pub(super) async fn open(context: &Context) -> Result<(Control, PgConnection), Failure> {
     let config = &context.config.config;
     let databases = Databases::of(config)?;
-    let mut connection = databases
-        .read_model
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
     let target = Target::read_model(config.read_model.control_schema.clone());
     migrate::check(&mut connection, &target).await?;
     Ok((
@@ -68,9 +63,7 @@ pub(super) async fn known(
 pub(super) async fn limited<T>(
     step: impl Future<Output = Result<T, DatabaseError>>,
 ) -> Result<T, Failure> {
-    bounded("read model", CHANGE_TIMEOUT, step)
-        .await
-        .map_err(|error| unmigrated(&error))
+    Ok(bounded("read model", CHANGE_TIMEOUT, step).await?)
 }
 
 /// There is no projection of this name.

@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use crate::database::connections::Connections;
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
-use crate::database::session::bounded;
+use crate::database::session::{attended, bounded};
 use crate::read_model::check::Shapes;
 use crate::read_model::checkpoint::{Checkpoints, GenerationKey, Missed, Step};
 use crate::read_model::dead_letter::{self, Letter};
@@ -18,7 +18,10 @@ use crate::read_model::write;
 use super::failure::Failure;
 
 /// Longest transaction. The server's own `statement_timeout` is shorter, so this only catches dead peers.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
+pub(super) const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Longest wait for the answer to COMMIT. It may have been obeyed all the same: the checkpoint is read again.
+pub(super) const COMMIT_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a projection's batches go.
 #[derive(Debug, Clone)]
@@ -65,7 +68,6 @@ impl Target {
         letters: &[Letter],
     ) -> Result<u64, NotCommitted> {
         let mut loan = self.connections.lend().await?;
-        let name = self.connections.database();
         let whole = async {
             match self.transaction(&mut loan, step, folded, letters).await {
                 Err(NotCommitted::Missed(_)) => {
@@ -78,7 +80,7 @@ impl Target {
                 other => other,
             }
         };
-        match tokio::time::timeout(COMMIT_TIMEOUT, whole).await {
+        match attended(self.connections.reach(), COMMIT_TIMEOUT, whole).await {
             Ok(Ok(touched)) => {
                 loan.give_back();
                 Ok(touched)
@@ -89,11 +91,7 @@ impl Target {
             }
             // The session closes here, which rolls back.
             Ok(Err(failed)) => Err(failed),
-            Err(_) => Err(DatabaseError::TimedOut {
-                database: name,
-                limit: COMMIT_TIMEOUT,
-            }
-            .into()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -133,10 +131,8 @@ impl Target {
             None => 0,
         };
         dead_letter::insert(connection, &self.checkpoints, &self.key, letters).await?;
-        connection
-            .execute("COMMIT")
-            .await
-            .map_err(DatabaseError::from)?;
+        let name = self.connections.database();
+        bounded(name, COMMIT_ANSWER_TIMEOUT, connection.execute("COMMIT")).await?;
         Ok(touched)
     }
 

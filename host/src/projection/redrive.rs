@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::database::backoff;
 use crate::database::error::Error as DatabaseError;
+use crate::database::session::{attended, bounded};
 use crate::error::{Class, Code};
 use crate::event_store::BatchLimits;
 use crate::event_store::event::{Event, Position};
@@ -17,7 +18,7 @@ use crate::read_model::checkpoint::{Checkpoint, Missed};
 use crate::read_model::dead_letter::{self, Due, Outcome};
 use crate::read_model::write;
 
-use super::commit::NotCommitted;
+use super::commit::{COMMIT_ANSWER_TIMEOUT, COMMIT_TIMEOUT, NotCommitted};
 use super::failure::{CRASH, Failure, STORE_CHANGED, told};
 use super::parked::Parked;
 use super::pending::Pending;
@@ -31,9 +32,6 @@ const TURN: Duration = Duration::from_secs(1);
 
 /// Shortest time for the projection before it is the letters' turn again.
 const RUN_MIN: Duration = Duration::from_secs(1);
-
-/// Longest transaction of one letter.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// So many attempts that were begun and not ended, and the event is known to end the process.
 const DEATHS_MAX: i32 = 3;
@@ -262,11 +260,11 @@ impl Runner {
             if !checkpoints.resolve(&mut loan, key, due).await? {
                 return Err(NotCommitted::Missed(Missed::Changed));
             }
-            loan.execute("COMMIT").await.map_err(DatabaseError::from)?;
+            bounded(name, COMMIT_ANSWER_TIMEOUT, loan.execute("COMMIT")).await?;
             Ok(())
         };
         // After an error the session closes, which rolls back.
-        bounded_commit(name, whole).await?;
+        attended(target.connections.reach(), COMMIT_TIMEOUT, whole).await??;
         loan.give_back();
         Ok(())
     }
@@ -317,20 +315,6 @@ impl Runner {
         if let Err(error) = forgotten {
             tracing::debug!(%error, "an attempt at a dead letter stays counted");
         }
-    }
-}
-
-async fn bounded_commit(
-    database: &'static str,
-    whole: impl Future<Output = Result<(), NotCommitted>>,
-) -> Result<(), NotCommitted> {
-    match tokio::time::timeout(COMMIT_TIMEOUT, whole).await {
-        Ok(done) => done,
-        Err(_) => Err(DatabaseError::TimedOut {
-            database,
-            limit: COMMIT_TIMEOUT,
-        }
-        .into()),
     }
 }
 

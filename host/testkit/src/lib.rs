@@ -25,11 +25,15 @@ mod database;
 pub mod domain;
 mod error;
 pub mod guests;
+pub mod history;
 mod installation;
+pub mod proxy;
 pub mod random;
 mod server;
 pub mod site;
+pub mod skip;
 mod tool;
+pub mod torture;
 mod url;
 
 pub use database::{SERVER_VARIABLE, TestDatabase, test_database};

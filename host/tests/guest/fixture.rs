@@ -10,7 +10,7 @@ use projector_host::guest::{
 };
 use projector_host::plugin::file;
 
-pub use projector_testkit::guests::{from_text, module};
+pub use projector_testkit::guests::module;
 
 /// One engine for all tests: as in the host, it outlives every plugin.
 pub fn engine() -> &'static Engine {
