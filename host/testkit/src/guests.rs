@@ -3,6 +3,7 @@
 //! Each file of that folder replaces blocks of `base.wat`, so that it shows one fault and nothing else.
 
 mod hostile;
+pub mod trial;
 
 use std::path::{Path, PathBuf};
 

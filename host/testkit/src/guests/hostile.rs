@@ -32,7 +32,8 @@ pub const EVERY_GUEST: &[Hostile] = &[
     guest("json", Passes),
     guest("counts-calls", Passes),
     guest("log-flood", Passes),
-    guest("wasi", Passes),
+    // Its number does not fit a column of text.
+    guest("wasi", Stops("bad-write")),
     guest("wasi-socket", Stops("trap")),
     guest("loop-in-start", Refused(510)),
     guest("loop-in-describe", Refused(510)),
@@ -70,7 +71,7 @@ pub const EVERY_GUEST: &[Hostile] = &[
     guest("quoted-name", Refused(511)),
     guest("zero-in-text", Stops("bad-write")),
     guest("nested-value", Stops("bad-write")),
-    guest("lookup-once", Stops("trap")),
+    guest("lookup-once", Passes),
     guest("lookups", Stops("lookup-limit")),
     guest("huge-lookup", Stops("output")),
     guest("fails-rejected", Stops("rejected")),
