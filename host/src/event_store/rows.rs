@@ -47,7 +47,7 @@ pub(super) fn found(rows: &[PgRow], events_max: i64) -> Result<Found, sqlx::Erro
 }
 
 /// Decodes one row; none when it came without its payload.
-fn event(row: &PgRow) -> Result<Option<Event>, sqlx::Error> {
+pub(super) fn event(row: &PgRow) -> Result<Option<Event>, sqlx::Error> {
     let Some(data) = row.try_get(7)? else {
         return Ok(None);
     };

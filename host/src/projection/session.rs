@@ -20,6 +20,7 @@ use crate::telemetry::metrics::{ProjectionMetrics, Stage};
 use super::commit::{NotCommitted, Target};
 use super::failure::Failure;
 use super::pace::Pace;
+use super::parked::{Parked, Waiting};
 use super::pending::{Pending, PendingBatch};
 use super::progress::{Progress, Station};
 use super::work::{Outcome, Work};
@@ -56,6 +57,8 @@ pub struct Session<'a> {
     pub target: &'a Target,
     /// Whether this replica still leads.
     pub lease: &'a Lease,
+    /// Streams that wait, as the run begins.
+    pub parked: &'a Parked,
     /// Size of batches.
     pub pace: &'a Pace,
     /// For everybody to see.
@@ -70,6 +73,7 @@ pub struct Session<'a> {
 struct Projected {
     batch: Arc<Batch>,
     outcome: Result<Option<Outcome>, Failure>,
+    waiting: Waiting,
     seconds: f64,
 }
 
@@ -85,6 +89,8 @@ impl Session<'_> {
         let pending = Pending::default();
         let guest = self.thread.call(guest_stage(
             self.work.clone(),
+            self.parked.clone(),
+            self.metrics.clone(),
             self.progress.clone(),
             pending.clone(),
             batches,
@@ -162,6 +168,7 @@ impl Session<'_> {
             let Some(Projected {
                 batch,
                 outcome,
+                waiting,
                 seconds,
             }) = next
             else {
@@ -189,7 +196,7 @@ impl Session<'_> {
             let begun = Instant::now();
             let folded = outcome.as_ref().map(|outcome| &*outcome.folded);
             let _busy = self.progress.busy(Station::Commit);
-            match self.target.commit(&step, folded).await {
+            match self.target.commit(&step, folded, &waiting.letters).await {
                 Ok(_rows) => {
                     let time = begun.elapsed();
                     from = step.to;
@@ -210,7 +217,7 @@ impl Session<'_> {
                 Err(NotCommitted::Failed(failure)) => {
                     return Ended::Failed {
                         batch: Some(batch),
-                        failure,
+                        failure: waiting.name(failure),
                     };
                 }
             }
@@ -236,6 +243,8 @@ pub fn step(batch: &Batch, from: Position, revision: i64) -> Step {
 /// The guest's stage: blocks on both channels, so it lives on the guest's thread.
 fn guest_stage(
     work: Work,
+    parked: Parked,
+    metrics: ProjectionMetrics,
     progress: Progress,
     pending: Pending,
     mut batches: mpsc::Receiver<Result<Batch, Failure>>,
@@ -244,6 +253,7 @@ fn guest_stage(
     move || {
         while let Some(read) = batches.blocking_recv() {
             let begun = Instant::now();
+            let mut waiting = Waiting::default();
             let (batch, outcome) = match read {
                 Err(failure) => {
                     let nothing = Batch {
@@ -256,8 +266,9 @@ fn guest_stage(
                 Ok(batch) if batch.events.is_empty() => (batch, Ok(None)),
                 Ok(batch) => {
                     let _busy = progress.busy(Station::Guest);
-                    let outcome = work.project(&batch.events, &pending);
-                    (batch, outcome.map(Some))
+                    let (outcome, apart) = parked.project(&work, &batch.events, &pending, &metrics);
+                    waiting = apart;
+                    (batch, outcome)
                 }
             };
             let failed = outcome.is_err();
@@ -270,6 +281,7 @@ fn guest_stage(
             let item = Projected {
                 batch: Arc::new(batch),
                 outcome,
+                waiting,
                 seconds: begun.elapsed().as_secs_f64(),
             };
             if projected.blocking_send(item).is_err() || failed {

@@ -22,6 +22,7 @@ use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
 use crate::telemetry::metrics::Metrics;
 
+use super::letters;
 use super::member::Member;
 use super::progress::{Progress, State};
 use super::runner::{CONTROL_TIMEOUT, Stopped};
@@ -219,6 +220,17 @@ impl Supervisor {
             .await?;
             written.mark = Some(mark);
         }
+        bounded(
+            name,
+            limit,
+            letters::count(
+                &mut loan,
+                &self.shared,
+                &self.projections,
+                &mut written.letters,
+            ),
+        )
+        .await?;
         loan.give_back();
         Ok(())
     }
@@ -230,6 +242,7 @@ struct Written {
     states: HashMap<GenerationKey, State>,
     without_plugin: HashSet<GenerationKey>,
     mark: Option<Mark>,
+    letters: letters::Counted,
 }
 
 async fn save_mark(

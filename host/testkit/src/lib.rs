@@ -24,6 +24,7 @@ mod account;
 mod database;
 pub mod domain;
 mod error;
+pub mod guests;
 pub mod history;
 mod installation;
 pub mod namespace;
