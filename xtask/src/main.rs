@@ -1,8 +1,9 @@
-//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | plugins | sample`.
+//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | bench | plugins | sample`.
 //!
 //! Each sets up by itself what it needs (a WebAssembly target, a PostgreSQL) and says what it did. Nothing here is
 //! part of the product.
 
+mod bench;
 mod debian;
 mod demo;
 mod generated;
@@ -39,6 +40,8 @@ enum Command {
     Test(test::Arguments),
     /// Everything that CI checks: format, lints, docs, generated files, tests
     Verify(verify::Arguments),
+    /// Measures the host against the same work done otherwise
+    Bench(bench::Arguments),
     /// Builds the shipped plugins into target/plugins
     Plugins(plugins::Arguments),
     /// Writes the generated files of the repository, or checks them
@@ -64,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Plugins(arguments) => plugins::run(&arguments),
         Command::Generate(arguments) => generated::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),

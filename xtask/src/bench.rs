@@ -1,0 +1,105 @@
+//! `cargo xtask bench`: the host against the same work done otherwise, in one run and in turn, on this machine.
+//!
+//! What counts are ratios between contestants of one round; times alone say more about the machine. Every contestant
+//! has to end with the same rows, or the run fails: a ratio between different results means nothing.
+
+mod arena;
+mod contest;
+mod host;
+mod measure;
+mod picture;
+mod report;
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result};
+
+use crate::{place, plugins, postgres, process, steps::Steps};
+use arena::Arena;
+use contest::Contest;
+
+/// PostgreSQL that all contestants can run on: one of them needs 16.
+const POSTGRES_MAJOR: u32 = 18;
+
+/// What the user may choose.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Two minutes instead of half an hour: 100,000 events, two rounds
+    #[arg(long)]
+    quick: bool,
+    /// Events in the store
+    #[arg(long)]
+    events: Option<usize>,
+    /// How often each contestant runs
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Runs on this major version of PostgreSQL
+    #[arg(long, default_value_t = POSTGRES_MAJOR)]
+    pg: u32,
+    /// Only the host and the set-based SQL: for those who change the host and measure again
+    #[arg(long)]
+    duel: bool,
+    /// Folder for `bench.json` and `bench.svg`; `target/bench` if not given
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Measures, prints a table, writes the files.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let (events, rounds) = match arguments.quick {
+        true => (100_000, 2),
+        false => (1_000_000, 3),
+    };
+    let events = arguments.events.unwrap_or(events).max(1);
+    let rounds = arguments.rounds.unwrap_or(rounds).max(1);
+    let mut steps = Steps::begin();
+    let program = steps.run("build the host, optimised", build_host)?;
+    steps.run("build the plugins", || plugins::build(None))?;
+    let installation = steps.run("find PostgreSQL", || postgres::provide(Some(arguments.pg)))?;
+    let version = installation.version().to_owned();
+    let mut arena = steps.run("start a durable PostgreSQL", || Arena::start(installation))?;
+    steps.run(&format!("load {events} events"), || {
+        arena.fill(events, program.clone())
+    })?;
+
+    let mut contest = Contest::new(arena, program)?;
+    for round in 1..=rounds {
+        steps.run(&format!("round {round} of {rounds}"), || contest.round())?;
+    }
+    let results = contest.results(version);
+    println!("\n{}", report::table(&results));
+
+    let folder = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| place::target().join("bench"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let write = |name: &str, text: String| {
+        let file = folder.join(name);
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        println!("{}", file.display());
+        anyhow::Ok(())
+    };
+    write("bench.json", report::json(&results))?;
+    write("bench.svg", picture::svg(&results))
+}
+
+/// The host as it is shipped.
+fn build_host() -> Result<PathBuf> {
+    let arguments = [
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "projector-host",
+    ];
+    process::run(process::cargo().current_dir(place::root()).args(arguments))?;
+    Ok(place::target().join("release/projector-host"))
+}
+
+/// How this machine calls itself.
+fn machine() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let kernel = process::ask(Command::new("uname").arg("-sm")).unwrap_or_default();
+    format!("{processors} processors, {kernel}")
+}
