@@ -4,6 +4,7 @@
 //! has to end with the same rows, or the run fails: a ratio between different results means nothing.
 
 mod arena;
+mod check;
 mod contest;
 mod host;
 mod measure;
@@ -27,6 +28,12 @@ pub struct Arguments {
     /// Two minutes instead of half an hour: 100,000 events, two rounds
     #[arg(long)]
     quick: bool,
+    /// Counts fuel and statements instead, and compares them with the committed baseline
+    #[arg(long, conflicts_with = "quick")]
+    check: bool,
+    /// Makes what is counted the baseline
+    #[arg(long, requires = "check")]
+    bless: bool,
     /// Events in the store
     #[arg(long)]
     events: Option<usize>,
@@ -46,6 +53,9 @@ pub struct Arguments {
 
 /// Measures, prints a table, writes the files.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.check {
+        return check::run(arguments.bless);
+    }
     let (events, rounds) = match arguments.quick {
         true => (100_000, 2),
         false => (1_000_000, 3),
@@ -55,14 +65,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::begin();
     let program = steps.run("build the host, optimised", build_host)?;
     steps.run("build the plugins", || plugins::build(None))?;
+    let peers = match arguments.duel {
+        true => None,
+        false => Some(steps.run("build the peers, optimised", build_peers)?),
+    };
     let installation = steps.run("find PostgreSQL", || postgres::provide(Some(arguments.pg)))?;
     let version = installation.version().to_owned();
-    let mut arena = steps.run("start a durable PostgreSQL", || Arena::start(installation))?;
+    let mut arena = steps.run("start a durable PostgreSQL", || {
+        Arena::start(installation, &[])
+    })?;
     steps.run(&format!("load {events} events"), || {
         arena.fill(events, program.clone())
     })?;
 
-    let mut contest = Contest::new(arena, program)?;
+    let mut contest = Contest::new(arena, program, peers)?;
     for round in 1..=rounds {
         steps.run(&format!("round {round} of {rounds}"), || contest.round())?;
     }
@@ -95,6 +111,18 @@ fn build_host() -> Result<PathBuf> {
     ];
     process::run(process::cargo().current_dir(place::root()).args(arguments))?;
     Ok(place::target().join("release/projector-host"))
+}
+
+/// What it is measured against, in a target folder of its own.
+fn build_peers() -> Result<PathBuf> {
+    let target = place::target().join("peers");
+    process::run(
+        process::cargo()
+            .current_dir(place::root().join("xtask/peers"))
+            .args(["build", "--quiet", "--release", "--locked"])
+            .env("CARGO_TARGET_DIR", &target),
+    )?;
+    Ok(target.join("release/projector-peers"))
 }
 
 /// How this machine calls itself.

@@ -255,17 +255,34 @@ impl Shared {
             .map(|prefix| like(prefix))
             .collect();
         let prefixes = (!prefixes.is_empty()).then_some(prefixes);
-        let statement = rows::sized(&self.layout, include_str!("sql/below.sql"));
+        let bytes_max = i64::try_from(limits.bytes_max).unwrap_or(i64::MAX);
+        let below = include_str!("sql/below.sql");
+        let small = rows::small(&self.layout, below);
+        let reading = sqlx::query(AssertSqlSafe(small))
+            .bind(after.0)
+            .bind(rows_max)
+            .bind(bytes_max)
+            .bind(upto.0)
+            .bind(types)
+            .bind(&prefixes)
+            .fetch_all(&mut *connection);
+        let rows = bounded(self.database.name, READ_TIMEOUT, reading).await?;
+        let found = rows::found(&rows, rows_max, limits.bytes_max)?;
+        if !found.cut || !found.events.is_empty() {
+            return Ok(found);
+        }
+        // The next event is large.
+        let statement = rows::sized(&self.layout, below);
         let reading = sqlx::query(AssertSqlSafe(statement))
             .bind(after.0)
             .bind(rows_max)
-            .bind(i64::try_from(limits.bytes_max).unwrap_or(i64::MAX))
+            .bind(bytes_max)
             .bind(upto.0)
             .bind(types)
-            .bind(prefixes)
+            .bind(&prefixes)
             .fetch_all(connection);
-        let found = bounded(self.database.name, READ_TIMEOUT, reading).await?;
-        rows::found(&found, rows_max).map_err(DatabaseError::from)
+        let rows = bounded(self.database.name, READ_TIMEOUT, reading).await?;
+        rows::found(&rows, rows_max, limits.bytes_max).map_err(DatabaseError::from)
     }
 }
 

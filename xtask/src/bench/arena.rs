@@ -7,7 +7,7 @@ use projector_testkit::{Installation, Server, ServerOptions};
 
 use crate::sample::{Event, World};
 
-use super::host::Host;
+use super::host::{Host, Of, cpu_seconds};
 
 /// The database that holds the events, and the schemas of the peers.
 pub const STORE: &str = "store";
@@ -28,14 +28,17 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// A server with an empty store.
-    pub fn start(installation: Installation) -> Result<Self> {
-        let options = ServerOptions::default()
+    /// A server with an empty store, and with these settings beside the usual ones.
+    pub fn start(installation: Installation, settings: &[(&str, &str)]) -> Result<Self> {
+        let mut options = ServerOptions::default()
             .installation(installation)
             .durable()
             .setting("shared_buffers", "512MB")
             .setting("max_wal_size", "8GB")
             .setting("checkpoint_timeout", "30min");
+        for (name, value) in settings {
+            options = options.setting(*name, *value);
+        }
         let server = Server::start(options)?;
         server.create_database(STORE)?;
         Ok(Self {
@@ -90,6 +93,17 @@ impl Arena {
     pub fn settle(&self) -> Result<()> {
         self.server.psql("postgres", "checkpoint")?;
         Ok(())
+    }
+
+    /// Processor time of all the server's processes that have ended: of the sessions that came and went.
+    pub fn server_cpu_seconds(&self) -> f64 {
+        let stat = self
+            .server
+            .pid()
+            .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        stat.as_deref()
+            .and_then(|stat| cpu_seconds(stat, Of::Children))
+            .unwrap_or(0.0)
     }
 
     /// What distinguishes the rows of one order projection from those of another.

@@ -1,8 +1,10 @@
 //! The contestants, run in turn, round after round, and their rows compared.
 
-use std::{path::PathBuf, time::Instant};
+use std::{collections::HashMap, path::PathBuf, process::Command, time::Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+
+use crate::process;
 
 use super::{
     arena::{Arena, STORE},
@@ -18,13 +20,37 @@ pub const THREE: &str = "host, three projections";
 /// Set-based SQL inside the database, for `order`.
 pub const SQL: &str = "set-based SQL in the database";
 
+/// Hand-written Rust, row by row.
+pub const ROWS: &str = "row by row, one transaction";
+/// The same with a commit for each event.
+pub const COMMITS: &str = "row by row, a commit each";
+/// The listener of the library that the CRM uses.
+pub const LISTENER: &str = "disintegrate-postgres listener";
+
+/// The slow ones: (name, the program's word, one in how many events of the store it is given).
+const SLOW: [(&str, &str, usize); 3] = [
+    (ROWS, "rows-in-one-transaction", 10),
+    (COMMITS, "row-commits", 50),
+    (LISTENER, "listener", 50),
+];
+
+/// No slow contestant is given more events of the store than this.
+const SLOW_EVENTS_MAX: usize = 40_000;
+
 /// Events that the set-based SQL folds and commits at a time.
 const SQL_BATCH_EVENTS: usize = 1_000;
+
+/// The schema of the peers' tables, in the store's database.
+const PEER: &str = "peer";
 
 /// What has been measured so far.
 pub struct Contest {
     arena: Arena,
     program: PathBuf,
+    /// The program of the slow contestants, if they take part.
+    peers: Option<PathBuf>,
+    /// What the rows must be after so many events.
+    expected: HashMap<i64, String>,
     order_events: usize,
     idle: Vec<f64>,
     rounds: Vec<Vec<Sample>>,
@@ -32,12 +58,14 @@ pub struct Contest {
 
 impl Contest {
     /// Nothing measured yet.
-    pub fn new(arena: Arena, program: PathBuf) -> Result<Self> {
+    pub fn new(arena: Arena, program: PathBuf, peers: Option<PathBuf>) -> Result<Self> {
         let count = "select count(*) from event_store.events where type like 'Order%'";
         let order_events = arena.server.psql(STORE, count)?.parse()?;
         Ok(Self {
             arena,
             program,
+            peers,
+            expected: HashMap::new(),
             order_events,
             idle: Vec::new(),
             rounds: Vec::new(),
@@ -55,6 +83,11 @@ impl Contest {
         let (three, three_rows) = self.host(THREE, self.arena.events, false)?;
         round.push(three);
         same(THREE, &three_rows, ORDER, &rows)?;
+        if let Some(peers) = self.peers.clone() {
+            for (name, word, share) in SLOW {
+                round.push(self.slow(&peers, name, word, share)?);
+            }
+        }
         for sample in &round {
             eprintln!(
                 "    {}: {:.2} s, {:.0} events/s",
@@ -89,7 +122,9 @@ impl Contest {
         let host = Host::new(&mut self.arena, self.program.clone(), alone)?;
         host.migrate()?;
         self.arena.settle()?;
+        let before = self.arena.server_cpu_seconds();
         let run = host.run()?;
+        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
         // The same again, with nothing left to do: what it costs to start and to end.
         self.idle.push(host.run()?.seconds);
         let rows = self.arena.digest(&host.database, "read_model")?;
@@ -99,31 +134,102 @@ impl Contest {
             events,
             seconds: run.seconds,
             cpu_seconds: Some(run.cpu_seconds),
+            server_cpu_seconds,
             memory_peak: Some(run.memory_peak),
         };
         Ok((sample, rows))
     }
 
     fn sql(&mut self) -> Result<(Sample, String)> {
-        let server = &self.arena.server;
-        let render = |text: &str| text.replace("{schema}", "peer");
-        server.psql(STORE, &render(include_str!("sql/order_tables.sql")))?;
-        server.psql(STORE, &render(include_str!("sql/order_fold.sql")))?;
+        self.prepare()?;
         self.arena.settle()?;
+        let before = self.arena.server_cpu_seconds();
         let begun = Instant::now();
-        let call = format!("call peer.fold({}, {SQL_BATCH_EVENTS})", i64::MAX);
-        server.psql(STORE, &call)?;
+        self.fold(i64::MAX)?;
         let seconds = begun.elapsed().as_secs_f64();
-        let rows = self.arena.digest(STORE, "peer")?;
-        server.psql(STORE, "drop schema peer cascade")?;
+        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
+        let rows = self.arena.digest(STORE, PEER)?;
+        self.clear()?;
         let sample = Sample {
             name: SQL,
             events: self.order_events,
             seconds,
             cpu_seconds: None,
+            server_cpu_seconds,
             memory_peak: None,
         };
         Ok((sample, rows))
+    }
+
+    /// A contestant that gets the first events only; its rate stands for all.
+    fn slow(
+        &mut self,
+        program: &PathBuf,
+        name: &'static str,
+        word: &str,
+        share: usize,
+    ) -> Result<Sample> {
+        let upto = i64::try_from((self.arena.events / share).clamp(1, SLOW_EVENTS_MAX))?;
+        let expected = match self.expected.get(&upto) {
+            Some(known) => known.clone(),
+            None => {
+                self.prepare()?;
+                self.fold(upto)?;
+                let rows = self.arena.digest(STORE, PEER)?;
+                self.clear()?;
+                self.expected.insert(upto, rows.clone());
+                rows
+            }
+        };
+        self.prepare()?;
+        self.arena.settle()?;
+        let before = self.arena.server_cpu_seconds();
+        let mut command = Command::new(program);
+        command.args([word, &self.arena.server.url(STORE), &upto.to_string()]);
+        let said = String::from_utf8(process::capture(&mut command)?)?;
+        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
+        let (events, seconds) = said
+            .trim()
+            .split_once(' ')
+            .context("the peers' program said nothing")?;
+        let rows = self.arena.digest(STORE, PEER)?;
+        self.clear()?;
+        same(name, &rows, SQL, &expected)?;
+        Ok(Sample {
+            name,
+            events: events.parse()?,
+            seconds: seconds.parse()?,
+            cpu_seconds: None,
+            server_cpu_seconds,
+            memory_peak: None,
+        })
+    }
+
+    /// Empty tables for a peer.
+    fn prepare(&self) -> Result<()> {
+        for sql in [
+            include_str!("sql/order_tables.sql"),
+            include_str!("sql/order_fold.sql"),
+        ] {
+            let sql = sql.replace("{schema}", PEER);
+            self.arena.server.psql(STORE, &sql)?;
+        }
+        Ok(())
+    }
+
+    fn fold(&self, upto: i64) -> Result<()> {
+        let call = format!("call {PEER}.fold({upto}, {SQL_BATCH_EVENTS})");
+        self.arena.server.psql(STORE, &call)?;
+        Ok(())
+    }
+
+    fn clear(&self) -> Result<()> {
+        let sql = format!(
+            "drop schema {PEER} cascade; drop table if exists event, event_listener; \
+             drop sequence if exists seq_event_event_id"
+        );
+        self.arena.server.psql(STORE, &sql)?;
+        Ok(())
     }
 }
 

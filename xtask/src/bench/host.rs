@@ -67,18 +67,18 @@ impl Host {
             environment,
             database,
         };
-        host.configure("change_logs = false", "")?;
+        host.configure("change_logs = false", "", 0)?;
         Ok(host)
     }
 
-    /// Writes the config: of the `order` plugin, and anything else.
-    pub fn configure(&self, order: &str, more: &str) -> Result<()> {
+    /// Writes the config: of the `order` plugin, other sections, and the port of HTTP (0 for any).
+    pub fn configure(&self, order: &str, more: &str, port: u16) -> Result<()> {
         // One cache for all runs, so that plugins are compiled once.
         let cache = place::target().join("tmp").join("bench-compiled");
         fs::create_dir_all(&cache).context("cannot create a folder")?;
         let text = format!(
             "[host]\nnode = \"bench\"\nlog = \"warn\"\ncache_dir = '{}'\n{more}\n[plugins]\ndir = \"plugins\"\n\
-             [http]\nlisten = \"127.0.0.1:0\"\n\
+             [http]\nlisten = \"127.0.0.1:{port}\"\n\
              [[projection]]\nname = \"order\"\nconfig = {{ {order} }}\n",
             cache.display()
         );
@@ -134,7 +134,10 @@ impl Run {
         if let Some(peak) = read("status").as_deref().and_then(memory_peak) {
             self.memory_peak = self.memory_peak.max(peak);
         }
-        if let Some(seconds) = read("stat").as_deref().and_then(cpu_seconds) {
+        if let Some(seconds) = read("stat")
+            .as_deref()
+            .and_then(|stat| cpu_seconds(stat, Of::Itself))
+        {
             self.cpu_seconds = self.cpu_seconds.max(seconds);
         }
     }
@@ -147,11 +150,24 @@ fn memory_peak(status: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
+/// Whose processor time.
+#[derive(Debug, Clone, Copy)]
+pub enum Of {
+    /// The process's own.
+    Itself,
+    /// That of its children that have ended.
+    Children,
+}
+
 /// User and system time, from `/proc/PID/stat`, in the kernel's hundredths of a second.
-fn cpu_seconds(stat: &str) -> Option<f64> {
+pub fn cpu_seconds(stat: &str, of: Of) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |field: usize| fields.get(field)?.parse::<u32>().ok();
-    Some(f64::from(ticks(11)? + ticks(12)?) / 100.0)
+    let first = match of {
+        Of::Itself => 11,
+        Of::Children => 13,
+    };
+    Some(f64::from(ticks(first)? + ticks(first + 1)?) / 100.0)
 }
 
 #[cfg(test)]
@@ -165,8 +181,9 @@ mod tests {
             Some(102_400)
         );
         assert_eq!(memory_peak("no such line"), None);
-        let stat = "7 (a b) c) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 4 0";
-        assert_eq!(cpu_seconds(stat), Some(2.0));
-        assert_eq!(cpu_seconds(""), None);
+        let stat = "7 (a b) c) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 30 20 20 0 4 0";
+        assert_eq!(cpu_seconds(stat, Of::Itself), Some(2.0));
+        assert_eq!(cpu_seconds(stat, Of::Children), Some(0.5));
+        assert_eq!(cpu_seconds("", Of::Itself), None);
     }
 }

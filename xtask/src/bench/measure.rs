@@ -11,6 +11,8 @@ pub struct Sample {
     pub seconds: f64,
     /// Processor time of its own process, if it has one.
     pub cpu_seconds: Option<f64>,
+    /// Processor time of the server's sessions.
+    pub server_cpu_seconds: f64,
     /// Most memory of its own process, if it has one.
     pub memory_peak: Option<u64>,
 }
@@ -42,11 +44,24 @@ pub struct Spread {
 }
 
 impl Sample {
+    /// Processor time of its own process for each event, in microseconds.
+    pub fn own_micros(&self) -> Option<f64> {
+        Some(self.cpu_seconds? * 1e6 / self.count())
+    }
+
+    /// Processor time of the server's sessions for each event, in microseconds.
+    pub fn server_micros(&self) -> f64 {
+        self.server_cpu_seconds * 1e6 / self.count()
+    }
+
     /// Events a second.
     pub fn rate(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let events = self.events as f64;
-        events / self.seconds.max(1e-9)
+        self.count() / self.seconds.max(1e-9)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    fn count(&self) -> f64 {
+        self.events.max(1) as f64
     }
 }
 
@@ -98,6 +113,7 @@ mod tests {
             events: 100,
             seconds,
             cpu_seconds: None,
+            server_cpu_seconds: 0.0,
             memory_peak: None,
         };
         let results = Results {

@@ -2,11 +2,24 @@
 
 use serde_json::json;
 
-use super::contest::{ORDER, SQL, THREE};
-use super::measure::{Results, Spread};
+use super::contest::{COMMITS, LISTENER, ORDER, ROWS, SQL, THREE};
+use super::measure::{Results, Sample, Spread};
 
 /// Ratios that are of interest: (words, who, than whom).
-pub const RATIOS: [(&str, &str, &str); 1] = [("order, against set-based SQL", ORDER, SQL)];
+pub const RATIOS: [(&str, &str, &str); 4] = [
+    ("order, against set-based SQL", ORDER, SQL),
+    ("order, against row by row in one transaction", ORDER, ROWS),
+    (
+        "order, against row by row with a commit each",
+        ORDER,
+        COMMITS,
+    ),
+    (
+        "order, against the disintegrate-postgres listener",
+        ORDER,
+        LISTENER,
+    ),
+];
 
 /// Contestants and ratios, for people.
 pub fn table(results: &Results) -> String {
@@ -17,29 +30,31 @@ pub fn table(results: &Results) -> String {
         ),
         String::new(),
         format!(
-            "{:<32} {:>9} {:>27} {:>8} {:>8}",
-            "", "events", "events/s: min, median, max", "CPU s", "MiB"
+            "{:<32} {:>8} {:>26} {:>9} {:>9} {:>6}",
+            "", "events", "events/s: min, median, max", "host µs", "server µs", "MiB"
         ),
     ];
+    let median = |figures: Vec<f64>| {
+        Spread::of(figures).map_or_else(String::new, |spread| format!("{:.1}", spread.median))
+    };
     for name in results.names() {
-        let Some(rate) = results.spread(name, |sample| sample.rate()) else {
+        let Some(rate) = results.spread(name, Sample::rate) else {
             continue;
         };
         let events = results.of(name).next().map_or(0, |sample| sample.events);
-        let cpu = results
-            .of(name)
-            .filter_map(|sample| sample.cpu_seconds)
-            .collect();
+        let own = results.of(name).filter_map(Sample::own_micros).collect();
+        let server = results.of(name).map(Sample::server_micros).collect();
         let memory = results
             .of(name)
             .filter_map(|sample| sample.memory_peak)
             .max();
         lines.push(format!(
-            "{name:<32} {events:>9} {:>8.0} {:>9.0} {:>8.0} {:>8} {:>8}",
+            "{name:<32} {events:>8} {:>8.0} {:>8.0} {:>8.0} {:>9} {:>9} {:>6}",
             rate.min,
             rate.median,
             rate.max,
-            Spread::of(cpu).map_or_else(String::new, |spread| format!("{:.2}", spread.median)),
+            median(own),
+            median(server),
             memory.map_or_else(String::new, |bytes| (bytes >> 20).to_string()),
         ));
     }
@@ -67,6 +82,7 @@ pub fn json(results: &Results) -> String {
                 "seconds": sample.seconds,
                 "events_per_second": sample.rate(),
                 "cpu_seconds": sample.cpu_seconds,
+                "server_cpu_seconds": sample.server_cpu_seconds,
                 "memory_peak_bytes": sample.memory_peak,
             })
         });
@@ -101,6 +117,15 @@ pub fn ratios(results: &Results) -> Vec<(String, Spread)> {
     ) {
         all.push((
             "time of three projections, against order alone".to_owned(),
+            spread,
+        ));
+    }
+    // Processor time does not depend on who else is busy on the machine.
+    let pairs = results.of(ORDER).zip(results.of(SQL));
+    let total = |sample: &Sample| sample.own_micros().unwrap_or(0.0) + sample.server_micros();
+    if let Some(spread) = Spread::of(pairs.map(|(a, b)| total(a) / total(b)).collect()) {
+        all.push((
+            "processor time of order, against set-based SQL".to_owned(),
             spread,
         ));
     }
