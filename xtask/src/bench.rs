@@ -7,6 +7,7 @@ mod arena;
 mod check;
 mod contest;
 mod host;
+mod live;
 mod measure;
 mod picture;
 mod report;
@@ -34,6 +35,9 @@ pub struct Arguments {
     /// Makes what is counted the baseline
     #[arg(long, requires = "check")]
     bless: bool,
+    /// Measures instead how soon a row can be seen, and what an idle host costs
+    #[arg(long, conflicts_with = "check")]
+    live: bool,
     /// Events in the store
     #[arg(long)]
     events: Option<usize>,
@@ -65,11 +69,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::begin();
     let program = steps.run("build the host, optimised", build_host)?;
     steps.run("build the plugins", || plugins::build(None))?;
-    let peers = match arguments.duel {
+    let peers = match arguments.duel || arguments.live {
         true => None,
         false => Some(steps.run("build the peers, optimised", build_peers)?),
     };
     let installation = steps.run("find PostgreSQL", || postgres::provide(Some(arguments.pg)))?;
+    if arguments.live {
+        let seconds = if arguments.quick { 10 } else { 60 };
+        let measured = live::run(&installation, &program, seconds)?;
+        return write(arguments, "live.json", format!("{measured:#}\n"));
+    }
     let version = installation.version().to_owned();
     let mut arena = steps.run("start a durable PostgreSQL", || {
         Arena::start(installation, &[])
@@ -85,19 +94,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let results = contest.results(version);
     println!("\n{}", report::table(&results));
 
-    let folder = arguments
-        .out
-        .clone()
-        .unwrap_or_else(|| place::target().join("bench"));
+    write(arguments, "bench.json", report::json(&results))?;
+    write(arguments, "bench.svg", picture::svg(&results))
+}
+
+fn write(arguments: &Arguments, name: &str, text: String) -> Result<()> {
+    let folder = arguments.out.clone();
+    let folder = folder.unwrap_or_else(|| place::target().join("bench"));
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let write = |name: &str, text: String| {
-        let file = folder.join(name);
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("{}", file.display());
-        anyhow::Ok(())
-    };
-    write("bench.json", report::json(&results))?;
-    write("bench.svg", picture::svg(&results))
+    let file = folder.join(name);
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+/// Counts that do not depend on the machine, against the committed baseline.
+pub fn check() -> Result<()> {
+    check::run(false)
 }
 
 /// The host as it is shipped.

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{generated, place, process, steps::Steps, test};
+use crate::{bench, generated, place, process, steps::Steps, test};
 
 /// What the user may choose.
 #[derive(clap::Args)]
@@ -36,6 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if !arguments.quick {
         let _ = test::all(&mut steps, None, &[]);
+        let _ = steps.run("count fuel and statements", bench::check);
     }
     println!("\n{}", steps.summary());
     match steps.failures() {

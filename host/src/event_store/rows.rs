@@ -16,6 +16,8 @@ pub(super) struct Found {
     pub(super) cut: bool,
     /// Everything up to here was looked at, if it was cut short.
     pub(super) cut_at: Position,
+    /// It was cut at a payload that did not leave the server.
+    pub(super) withheld: bool,
 }
 
 /// The statement that cuts what another statement finds to a size.
@@ -38,11 +40,13 @@ pub(super) fn found(
     let mut events: Vec<Event> = Vec::with_capacity(rows.len());
     let mut bytes = 0;
     for row in rows {
-        let event = event(row)?.filter(|event| {
+        let event = event(row)?;
+        let withheld = event.is_none();
+        let fitting = event.filter(|event| {
             bytes += payload(event);
             bytes <= bytes_max || events.is_empty()
         });
-        match event {
+        match fitting {
             Some(event) => events.push(event),
             // It did not fit: whatever stands before it was looked at.
             None => {
@@ -50,6 +54,7 @@ pub(super) fn found(
                     events,
                     cut: true,
                     cut_at: Position(row.try_get::<i64, _>(0)? - 1),
+                    withheld,
                 });
             }
         }
@@ -57,6 +62,7 @@ pub(super) fn found(
     Ok(Found {
         cut: i64::try_from(events.len()).unwrap_or(i64::MAX) >= events_max,
         cut_at: events.last().map_or(Position(0), |event| event.position),
+        withheld: false,
         events,
     })
 }

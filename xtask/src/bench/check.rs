@@ -9,19 +9,18 @@ use std::{
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::PathBuf,
-    process::{Child, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
 use projector_testkit::Installation;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{generated, place, plugins, postgres, process, steps::Steps};
 
 use super::{
     arena::{Arena, STORE},
-    host::Host,
+    host::{Host, Running},
 };
 
 /// Enough that the store is read in full batches.
@@ -32,9 +31,6 @@ const BATCH_EVENTS: usize = 500;
 
 /// By how much a count may be above its baseline: compilers differ a little, and a batch may be cut in two.
 const TOLERANCE: f64 = 0.15;
-
-/// The host drains for 20 s at most.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 type Counts = BTreeMap<String, f64>;
 
@@ -97,7 +93,7 @@ fn count(installation: Installation, program: PathBuf) -> Result<Counts> {
     host.migrate()?;
     let server = &arena.server;
     server.psql(&host.database, "create extension pg_stat_statements")?;
-    let mut running = Running(host.command(&["run"]).stdin(Stdio::null()).spawn()?);
+    let mut running = Running::start(&host)?;
     process::run(
         host.command(&["wait", "--timeout", "120s"])
             .stdout(Stdio::null()),
@@ -129,29 +125,6 @@ fn count(installation: Installation, program: PathBuf) -> Result<Counts> {
     }
     counts.insert("statements for a batch".to_owned(), statements / batches);
     Ok(counts)
-}
-
-/// A host that is stopped however this ends.
-struct Running(Child);
-
-impl Running {
-    fn stop(&mut self) -> Result<()> {
-        kill_process(Pid::from_child(&self.0), Signal::TERM).context("cannot stop the host")?;
-        match process::wait_until(&mut self.0, STOP_LIMIT)? {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => bail!("the host did not stop well ({status})"),
-            None => bail!("the host did not stop"),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
 }
 
 fn get(port: u16, path: &str) -> Result<String> {

@@ -3,17 +3,21 @@
 use std::{
     fs,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::{place, process};
 
 use super::arena::{Arena, STORE};
+
+/// The host drains for 20 s at most.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// How often a running host is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -57,8 +61,31 @@ impl Host {
             fs::copy(place::plugins().join(&file), plugins.join(&file))
                 .with_context(|| format!("cannot copy the plugin {name}"))?;
         }
+        Self::make(arena, program, folder, STORE, database)
+    }
+
+    /// A host whose read model is in the same database as its events, with all plugins.
+    pub fn together(arena: &mut Arena, program: PathBuf) -> Result<Self> {
+        let host = Self::new(arena, program, false)?;
+        let database = host.database.clone();
+        Self::make(
+            arena,
+            host.program,
+            host.folder,
+            &database.clone(),
+            database,
+        )
+    }
+
+    fn make(
+        arena: &Arena,
+        program: PathBuf,
+        folder: TempDir,
+        store: &str,
+        database: String,
+    ) -> Result<Self> {
         let environment = [
-            ("ES_DATABASE_URL", arena.server.url(STORE)),
+            ("ES_DATABASE_URL", arena.server.url(store)),
             ("DATABASE_URL", arena.server.url(&database)),
         ];
         let host = Self {
@@ -125,6 +152,43 @@ impl Host {
             .current_dir(self.folder.path())
             .envs(self.environment.clone());
         command
+    }
+}
+
+/// A host that runs until it is stopped, or until this is dropped.
+pub struct Running(Child);
+
+impl Running {
+    /// Starts it.
+    pub fn start(host: &Host) -> Result<Self> {
+        let mut command = host.command(&["run"]);
+        let child = command.stdin(Stdio::null()).spawn();
+        let child = child.with_context(|| format!("cannot run {}", process::name(&command)))?;
+        Ok(Self(child))
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Asks it to stop and waits for it.
+    pub fn stop(&mut self) -> Result<()> {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).context("cannot stop the host")?;
+        match process::wait_until(&mut self.0, STOP_LIMIT)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => bail!("the host did not stop well ({status})"),
+            None => bail!("the host did not stop"),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 
