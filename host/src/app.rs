@@ -7,6 +7,7 @@ pub mod caught_up;
 pub mod gate;
 mod leading;
 pub mod plugins;
+mod reading;
 pub mod replica;
 mod service_manager;
 pub mod standing;
@@ -75,6 +76,7 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
             metrics,
             standing: standing.clone(),
             shutdown: shutdown.clone(),
+            seen: replica::Seen::default(),
         };
         replica.run(&start).await
     };

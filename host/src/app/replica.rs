@@ -1,27 +1,25 @@
-//! A replica's life: the gate, the election, and a term whenever it wins.
+//! A replica's life: the gate, the election (one, or one for each projection), and a term whenever it wins.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::{Config, LeaderScope};
 use crate::database::session::Database;
 use crate::error::{Exit, Failure};
 use crate::leadership::clock::BootClock;
 use crate::leadership::role::Timing;
-use crate::leadership::{self, Handle, Role};
+use crate::leadership::{self, Load, Role};
 use crate::telemetry::metrics::Metrics;
 
 use super::caught_up;
 use super::gate::{self, Databases};
 use super::leading::Parts;
 use super::plugins::LoadedPlugins;
-use super::standing::Standing;
+use super::standing::{Seat, Standing};
 use super::{Start, refused_plugins};
-
-/// A standby that nobody of its group outranks for longer than this says so.
-const DENIED_LIMIT: Duration = Duration::from_secs(60);
 
 /// How often projections that cannot begin are looked for.
 const REFUSED_INTERVAL: Duration = Duration::from_millis(200);
@@ -35,6 +33,14 @@ pub(super) struct Replica {
     pub(super) metrics: Metrics,
     pub(super) standing: Standing,
     pub(super) shutdown: CancellationToken,
+    pub(super) seen: Seen,
+}
+
+/// What the elections of this replica come to together.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    leading: Mutex<BTreeSet<Option<String>>>,
+    overdue: Mutex<BTreeSet<Option<String>>>,
 }
 
 impl Replica {
@@ -98,11 +104,6 @@ impl Replica {
         if self.shutdown.is_cancelled() {
             return Ok(());
         }
-        let clock = Arc::new(BootClock);
-        let options = self.election(databases)?;
-        let (election, thread) = leadership::spawn(options, self.shutdown.clone(), clock)
-            .map_err(|error| Failure::new(Exit::Config, error.to_string()))?;
-        self.standing.set_election(election.clone());
         let parts = Parts::new(
             &self.config,
             databases.clone(),
@@ -110,31 +111,80 @@ impl Replica {
             self.metrics.clone(),
             self.standing.clone(),
         );
-        let refused = self.follow(&election, &parts).await;
-        if tokio::time::timeout(
-            self.config.host.drain_timeout + END_GRACE,
-            election.stopped(),
-        )
-        .await
-        .is_err()
-        {
-            return Err(Failure::new(
-                Exit::Failed,
-                "the leader lock was not given back in time; the server frees it",
-            ));
+        let seats = match self.config.leader.scope {
+            LeaderScope::Host => vec![parts],
+            LeaderScope::Projection => {
+                let known = self.loaded.projections.iter();
+                known.map(|known| parts.of(known)).collect()
+            }
+        };
+        let load = Load::default();
+        let mut working = Vec::with_capacity(seats.len());
+        for parts in seats {
+            let seat = self.compete(databases, parts.projection.clone(), &load)?;
+            working.push(async move {
+                let refused = self.follow(&seat, &parts).await;
+                let limit = self.config.host.drain_timeout + END_GRACE;
+                let stopped = tokio::time::timeout(limit, seat.election.stopped()).await;
+                (refused, stopped.is_ok())
+            });
         }
-        // The thread has said that it holds nothing any more.
-        drop(thread);
-        refused.map_or(Ok(()), Err)
+        if working.is_empty() {
+            // Nothing to lead: it answers HTTP and says which plugins were refused.
+            self.shutdown.cancelled().await;
+        }
+        for (refused, stopped) in futures_util::future::join_all(working).await {
+            if !stopped {
+                return Err(Failure::new(
+                    Exit::Failed,
+                    "the leader lock was not given back in time; the server frees it",
+                ));
+            }
+            refused.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    /// Enters the election of everything, or of one projection.
+    fn compete(
+        &self,
+        databases: &Databases,
+        projection: Option<String>,
+        load: &Load,
+    ) -> Result<Seat, Failure> {
+        let options = self.election(databases, projection.clone(), load.clone())?;
+        // Its thread ends with the election, which says so itself.
+        let (election, _thread) =
+            leadership::spawn(options, self.shutdown.clone(), Arc::new(BootClock))
+                .map_err(|error| Failure::new(Exit::Config, error.to_string()))?;
+        let seat = Seat {
+            projection,
+            election,
+        };
+        self.standing.add_seat(seat.clone());
+        Ok(seat)
+    }
+
+    /// Counts and shows whether this replica leads.
+    fn leads(&self, seat: &Seat, parts: &Parts, leads: bool) {
+        let all = note(&self.seen.leading, seat, leads);
+        self.metrics.leads(all);
+        for known in &parts.projections {
+            self.metrics
+                .leads_projection(&known.plugin.manifest.name, leads);
+        }
     }
 
     /// Works while leading, until the election ends.
-    async fn follow(&self, election: &Handle, parts: &Parts) -> Option<Failure> {
+    async fn follow(&self, seat: &Seat, parts: &Parts) -> Option<Failure> {
+        let election = &seat.election;
         let mut role = election.role();
         let mut refused = None;
         loop {
             let now = role.borrow_and_update().clone();
-            self.metrics.leads(matches!(now, Role::Leading(_)));
+            self.leads(seat, parts, matches!(now, Role::Leading(_)));
+            let overdue = matches!(&now, Role::Follower(denied) if denied.overdue);
+            self.metrics.denied(note(&self.seen.overdue, seat, overdue));
             match now {
                 Role::Stopped => return refused,
                 Role::Leading(leadership) => {
@@ -160,10 +210,9 @@ impl Replica {
                         }
                     }
                     election.drained(term);
-                    self.metrics.leads(false);
+                    self.leads(seat, parts, false);
                 }
                 Role::Follower(denied) => {
-                    self.metrics.denied(denied.overdue);
                     // What a person has to mend ends the process, so that its supervisor can show it.
                     if let Some(refusal) = denied.refusal
                         && let Some(exit) = refusal.exit
@@ -184,7 +233,12 @@ impl Replica {
         }
     }
 
-    fn election(&self, databases: &Databases) -> Result<leadership::Options, Failure> {
+    fn election(
+        &self,
+        databases: &Databases,
+        projection: Option<String>,
+        load: Load,
+    ) -> Result<leadership::Options, Failure> {
         let config = &self.config;
         let leader = &config.leader;
         let lock_database: Database = config.leader_database()?;
@@ -193,7 +247,8 @@ impl Replica {
             node: config.host.node.clone(),
             host: gethostname::gethostname().to_string_lossy().into_owned(),
             key: leader.key,
-            projection: None,
+            projection,
+            load,
             lock_database,
             read_model: databases.read_model.clone(),
             control_schema: config.read_model.control_schema.clone(),
@@ -206,7 +261,18 @@ impl Replica {
                 drain_timeout: config.host.drain_timeout,
                 ..Timing::default()
             },
-            denied_limit: DENIED_LIMIT,
+            denied_limit: leader.denied_limit,
+            metrics: self.metrics.of_leader(),
         })
     }
+}
+
+/// Notes whether it is so for this seat; says whether it is so for any.
+fn note(seats: &Mutex<BTreeSet<Option<String>>>, seat: &Seat, so: bool) -> bool {
+    let mut seats = seats.lock().unwrap_or_else(PoisonError::into_inner);
+    match so {
+        true => seats.insert(seat.projection.clone()),
+        false => seats.remove(&seat.projection),
+    };
+    !seats.is_empty()
 }

@@ -1,5 +1,6 @@
 //! How this replica stands: what probes and the API answer from, without SQL.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,26 @@ struct Inner {
     ticked: Mutex<Instant>,
     gate: watch::Sender<Gate>,
     plugins: Mutex<Option<Vec<String>>>,
-    election: Mutex<Option<Handle>>,
-    leading: Mutex<Option<Leading>>,
+    known: Mutex<Vec<String>>,
+    seats: Mutex<Vec<Seat>>,
+    leading: Mutex<BTreeMap<Option<String>, Leading>>,
+}
+
+/// A leadership that this replica competes for.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    /// The projection, when each has a leader of its own.
+    pub projection: Option<String>,
+    /// The election.
+    pub election: Handle,
+}
+
+impl Seat {
+    /// The role in it.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.election.role().borrow().clone()
+    }
 }
 
 /// Whether this replica can take part.
@@ -51,8 +70,9 @@ impl Default for Standing {
             ticked: Mutex::new(Instant::now()),
             gate: watch::channel(Gate::Closed("starting".to_owned())).0,
             plugins: Mutex::new(None),
-            election: Mutex::new(None),
-            leading: Mutex::new(None),
+            known: Mutex::default(),
+            seats: Mutex::default(),
+            leading: Mutex::default(),
         }))
     }
 }
@@ -82,6 +102,10 @@ impl Standing {
 
     /// Plugins were loaded, or refused.
     pub fn plugins_loaded(&self, loaded: &LoadedPlugins) {
+        let names = loaded.projections.iter();
+        *lock(&self.0.known) = names
+            .map(|known| known.plugin.manifest.name.clone())
+            .collect();
         *lock(&self.0.plugins) = Some(loaded.refused.iter().map(super::plugins::text).collect());
     }
 
@@ -91,32 +115,56 @@ impl Standing {
         lock(&self.0.plugins).clone()
     }
 
-    /// The election began.
-    pub fn set_election(&self, handle: Handle) {
-        *lock(&self.0.election) = Some(handle);
-    }
-
-    /// The election's handle, once there is one.
+    /// Whether this replica has a projection of this name.
     #[must_use]
-    pub fn election(&self) -> Option<Handle> {
-        lock(&self.0.election).clone()
+    pub fn knows(&self, projection: &str) -> bool {
+        lock(&self.0.known).iter().any(|name| name == projection)
     }
 
-    /// The role, once there is an election.
+    /// An election began.
+    pub fn add_seat(&self, seat: Seat) {
+        lock(&self.0.seats).push(seat);
+    }
+
+    /// Every leadership that this replica competes for; none before it takes part.
+    #[must_use]
+    pub fn seats(&self) -> Vec<Seat> {
+        lock(&self.0.seats).clone()
+    }
+
+    /// The role, once there is an election. Of several it is the one nearest to leading.
     #[must_use]
     pub fn role(&self) -> Option<Role> {
-        self.election().map(|handle| handle.role().borrow().clone())
+        let nearness = |role: &Role| match role {
+            Role::Leading(_) => 4,
+            Role::Draining { .. } => 3,
+            Role::Claiming => 2,
+            Role::Follower(_) => 1,
+            Role::Stopped => 0,
+        };
+        self.seats().iter().map(Seat::role).max_by_key(nearness)
     }
 
-    /// This replica leads, or does no more.
-    pub fn set_leading(&self, leading: Option<Leading>) {
-        *lock(&self.0.leading) = leading;
+    /// This replica leads, or does no more: everything, or this projection.
+    pub fn set_leading(&self, projection: Option<&str>, leading: Option<Leading>) {
+        let mut all = lock(&self.0.leading);
+        let projection = projection.map(str::to_owned);
+        match leading {
+            Some(leading) => all.insert(projection, leading),
+            None => all.remove(&projection),
+        };
     }
 
-    /// What is there while this replica leads.
+    /// What is there while this replica leads, of all its leaderships together.
     #[must_use]
     pub fn leading(&self) -> Option<Leading> {
-        lock(&self.0.leading).clone()
+        let all = lock(&self.0.leading);
+        let projections = all.values().flat_map(|one| one.projections.clone());
+        let first = all.values().next()?;
+        Some(Leading {
+            feed: first.feed.clone(),
+            projections: projections.collect(),
+        })
     }
 }
 

@@ -44,11 +44,6 @@ pub const LATER: &[Later] = &[
         instead: "use layout = \"projector\"",
     },
     Later {
-        key: "leader.scope",
-        refused: Refused::AnyBut("host"),
-        instead: "use scope = \"host\": one leader runs every projection",
-    },
-    Later {
         key: "plugins.watch",
         refused: Refused::AnyBut("false"),
         instead: "use watch = false and restart the replicas to take up a changed plugin",

@@ -265,7 +265,10 @@ impl Session<'_> {
                 self.metrics.committed(batch.events.len(), step.to);
                 Ok(())
             }
-            Err(NotCommitted::Missed(Missed::Fenced)) => Err(Ended::Fenced),
+            Err(NotCommitted::Missed(Missed::Fenced)) => {
+                self.metrics.fenced();
+                Err(Ended::Fenced)
+            }
             Err(NotCommitted::Missed(Missed::Changed)) => Err(Ended::Changed),
             Err(NotCommitted::Failed(failure)) => Err(Ended::Failed {
                 batch: Some(Arc::clone(batch)),

@@ -68,6 +68,8 @@ pub struct Supervisor {
     pub shared: Shared,
     /// The projections.
     pub projections: Vec<Known>,
+    /// Set when every projection has a leader of its own: other rows are their leaders' business.
+    pub only: Option<String>,
     /// Where events come from.
     pub feed: Feed,
     /// Which store that is.
@@ -175,6 +177,9 @@ impl Supervisor {
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            if self.only.as_ref().is_some_and(|only| *only != projection) {
+                continue;
+            }
             if let Some(sender) = revisions.get(&projection) {
                 sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }

@@ -4,7 +4,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
 };
 
@@ -36,15 +36,20 @@ impl Site {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Replica<'_> {
+        let mut command = self.program(arguments);
+        command.envs(variables.iter().copied());
+        self.replica_from(node, command)
+    }
+
+    /// Starts one with a command that was made of [`Site::program`].
+    pub fn replica_from(&self, node: &str, mut command: Command) -> Replica<'_> {
         let number = self.traces().len();
         let log = self.folder.path().join(format!("{number}-{node}.log"));
         let file = fs::File::create(&log).expect("there is room");
-        let mut command = self.program(arguments);
         command
             .env("PROJECTOR_NODE", node)
             .stdout(Stdio::null())
             .stderr(file);
-        command.envs(variables.iter().copied());
         let child = command.spawn().expect("the program can be started");
         let pid = Pid::from_child(&child);
         self.traces().push(Trace {
@@ -73,6 +78,11 @@ impl Replica<'_> {
     /// Its name.
     pub fn node(&self) -> &str {
         &self.node
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
     }
 
     /// All that it logged.
@@ -207,6 +217,11 @@ impl Replica<'_> {
     /// Asks it to end and wants that it ends well.
     pub fn stop(&self) {
         self.terminate();
+        self.ends_well();
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub fn ends_well(&self) {
         let code = self.exit_code();
         if code != 0 {
             self.site.fail(&format!("{} ended with {code}", self.node));
