@@ -1,8 +1,10 @@
-//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | torture | failover | hostile | plugins | sample`.
+//! The commands of this repository, for people and for CI:
+//! `cargo xtask demo | test | verify | bench | torture | failover | hostile | plugins | sample`.
 //!
 //! Each sets up by itself what it needs (a WebAssembly target, a PostgreSQL) and says what it did. Nothing here is
 //! part of the product.
 
+mod bench;
 mod debian;
 mod demo;
 mod failover;
@@ -42,6 +44,8 @@ enum Command {
     Test(test::Arguments),
     /// Everything that CI checks: format, lints, docs, generated files, tests
     Verify(verify::Arguments),
+    /// Measures the host against the same work done otherwise
+    Bench(bench::Arguments),
     /// Three replicas, bad writers and faults of every kind, in an order that follows from a seed; then the judgement
     Torture(torture::Arguments),
     /// Measures how fast another replica leads, by what happened to the leader, and holds that against its bounds
@@ -73,6 +77,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Torture(arguments) => torture::run(&arguments),
         Command::Failover(arguments) => failover::run(&arguments),
         Command::Hostile(arguments) => hostile::run(&arguments),

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{generated, hostile, place, process, steps::Steps, test, torture};
+use crate::{bench, generated, hostile, place, process, steps::Steps, test, torture};
 
 /// What the user may choose.
 #[derive(clap::Args)]
@@ -37,6 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.quick {
         let _ = test::all(&mut steps, None, &[]);
         let _ = hostile::verify(&mut steps);
+        let _ = steps.run("count fuel and statements", bench::check);
         let _ = torture::verify(&mut steps);
     }
     println!("\n{}", steps.summary());

@@ -107,7 +107,7 @@ impl From<write::Error> for Failure {
     fn from(error: write::Error) -> Self {
         let category = match &error {
             write::Error::Refused { .. } if error.class() == Class::Poison => CONSTRAINT,
-            write::Error::Refused { .. } => "database",
+            write::Error::Refused { .. } | write::Error::Changed { .. } => "database",
             write::Error::Fault(_) | write::Error::Encode { .. } => BAD_WRITE,
         };
         let place = match &error {
@@ -116,7 +116,7 @@ impl From<write::Error> for Failure {
                 table: table.clone(),
                 column: column.clone(),
             },
-            write::Error::Encode { table, .. } => Place {
+            write::Error::Encode { table, .. } | write::Error::Changed { table } => Place {
                 table: table.clone(),
                 column: None,
             },

@@ -1,6 +1,7 @@
 //! One projection in a term: its tables are prepared, its plugin is compared with the recorded one, then it
 //! runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -184,6 +185,7 @@ impl Member {
             shapes: shapes.clone(),
             connections: self.shared.lookup.clone(),
             pending: Pending::default(),
+            known: Arc::default(),
             runtime: Handle::current(),
         };
         Ok(Runner {

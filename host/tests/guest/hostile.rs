@@ -132,7 +132,11 @@ fn memory_is_bounded_as_a_sum_and_the_text_says_how_much_was_asked_for() {
     );
     check("large-table", Category::Memory, "300002 table elements");
     check("grow-table", Category::Memory, "table elements");
-    check("grow-in-describe", Category::Memory, "while describing itself");
+    check(
+        "grow-in-describe",
+        Category::Memory,
+        "while describing itself",
+    );
     let roomy = Limits {
         memory_max: 128 << 20,
         ..limits()
