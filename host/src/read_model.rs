@@ -12,6 +12,7 @@ pub mod check;
 pub mod checkpoint;
 pub mod control;
 pub mod datum;
+pub mod dead_letter;
 pub mod fold;
 pub mod lookup;
 pub mod schema;

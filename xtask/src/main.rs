@@ -1,4 +1,5 @@
-//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | bench | torture | failover | plugins | sample`.
+//! The commands of this repository, for people and for CI:
+//! `cargo xtask demo | test | verify | bench | torture | failover | hostile | plugins | sample`.
 //!
 //! Each sets up by itself what it needs (a WebAssembly target, a PostgreSQL) and says what it did. Nothing here is
 //! part of the product.
@@ -8,6 +9,7 @@ mod debian;
 mod demo;
 mod failover;
 mod generated;
+mod hostile;
 mod interrupt;
 mod place;
 mod plugins;
@@ -48,6 +50,8 @@ enum Command {
     Torture(torture::Arguments),
     /// Measures how fast another replica leads, by what happened to the leader, and holds that against its bounds
     Failover(failover::Arguments),
+    /// Guests that misbehave against a host, this build or another one: what becomes of each, and of the host
+    Hostile(hostile::Arguments),
     /// Builds the shipped plugins into target/plugins
     Plugins(plugins::Arguments),
     /// Writes the generated files of the repository, or checks them
@@ -76,6 +80,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Torture(arguments) => torture::run(&arguments),
         Command::Failover(arguments) => failover::run(&arguments),
+        Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Plugins(arguments) => plugins::run(&arguments),
         Command::Generate(arguments) => generated::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),

@@ -131,7 +131,6 @@ impl Parts {
         let supervisor = Supervisor {
             shared: self.shared.clone(),
             projections: self.projections.clone(),
-            only: self.projection.clone(),
             feed: reading.feed.clone(),
             store: reading.store.clone(),
             leadership,

@@ -15,6 +15,7 @@ use crate::event_store::layout::Layout;
 use crate::leadership::current_leader;
 use crate::leadership::election::lock_of;
 use crate::read_model::control::Control;
+use crate::read_model::dead_letter::Letters;
 
 use answer::Leaders;
 pub use answer::Status;
@@ -78,6 +79,8 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let asked = bounded("read model", ANSWER_TIMEOUT, control.list(&mut model)).await;
     let projections = asked?;
     let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model)).await?;
+    let letters = Letters::new(config.read_model.control_schema.clone());
+    let counts = bounded("read model", ANSWER_TIMEOUT, letters.counts(&mut model)).await?;
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
     };
@@ -124,6 +127,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         sources.first(),
         head,
         &lags,
+        &counts,
     ))
 }
 

@@ -68,7 +68,7 @@ pub(super) fn found(
 }
 
 /// Decodes one row; none when it came without its payload.
-fn event(row: &PgRow) -> Result<Option<Event>, sqlx::Error> {
+pub(super) fn event(row: &PgRow) -> Result<Option<Event>, sqlx::Error> {
     let Some(data) = json(row, 7)? else {
         return Ok(None);
     };

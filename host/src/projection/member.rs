@@ -212,6 +212,7 @@ impl Member {
                 .projection(&self.known.plugin.manifest.name),
             revision: self.revision.clone(),
             counted: false,
+            letters: super::redrive::Letters::default(),
         })
     }
 }

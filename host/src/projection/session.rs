@@ -20,6 +20,7 @@ use crate::telemetry::metrics::{ProjectionMetrics, Stage};
 use super::commit::{NotCommitted, Target};
 use super::failure::Failure;
 use super::pace::{Pace, Share};
+use super::parked::{Parked, Waiting};
 use super::pending::{Pending, PendingBatch};
 use super::progress::{Progress, Station};
 use super::work::{Outcome, Work};
@@ -60,6 +61,8 @@ pub struct Session<'a> {
     pub target: &'a Target,
     /// Whether this replica still leads.
     pub lease: &'a Lease,
+    /// Streams that wait, as the run begins.
+    pub parked: &'a Parked,
     /// Size of batches.
     pub pace: &'a Pace,
     /// For everybody to see.
@@ -84,6 +87,7 @@ struct Standing {
 struct Projected {
     batch: Arc<Batch>,
     outcome: Result<Option<Outcome>, Failure>,
+    waiting: Waiting,
     seconds: f64,
 }
 
@@ -99,6 +103,8 @@ impl Session<'_> {
         let pending = Pending::default();
         let guest = self.thread.call(guest_stage(
             self.work.clone(),
+            self.parked.clone(),
+            self.metrics.clone(),
             self.progress.clone(),
             pending.clone(),
             batches,
@@ -190,6 +196,7 @@ impl Session<'_> {
             let Some(Projected {
                 batch,
                 outcome,
+                waiting,
                 seconds,
             }) = next
             else {
@@ -199,11 +206,11 @@ impl Session<'_> {
                 };
             };
             let outcome = match outcome {
-                Ok(Some(outcome)) => outcome,
-                Ok(None) => {
+                Ok(None) if waiting.letters.is_empty() => {
                     standing.passed = Some(batch);
                     continue;
                 }
+                Ok(outcome) => outcome,
                 // A batch that was never read carries no stretch of the store.
                 Err(failure) => {
                     // Whoever looks for the event begins at the checkpoint.
@@ -214,11 +221,16 @@ impl Session<'_> {
                     return Ended::Failed { batch, failure };
                 }
             };
-            self.metrics.projected(outcome.fuel, outcome.memory_peak);
-            self.metrics.took(Stage::Guest, seconds);
+            if let Some(outcome) = &outcome {
+                self.metrics.projected(outcome.fuel, outcome.memory_peak);
+                self.metrics.took(Stage::Guest, seconds);
+            }
             let begun = Instant::now();
-            let folded = Some(&*outcome.folded);
-            if let Err(ended) = self.commit(&mut standing, &batch, folded, pending).await {
+            let folded = outcome.as_ref().map(|outcome| &*outcome.folded);
+            if let Err(ended) = self
+                .commit(&mut standing, &batch, folded, &waiting, pending)
+                .await
+            {
                 return ended;
             }
             let time = begun.elapsed();
@@ -227,7 +239,7 @@ impl Session<'_> {
                 batch.events.len(),
                 time.max(Duration::from_secs_f64(seconds)),
                 Share {
-                    used: outcome.memory_peak,
+                    used: outcome.map_or(0, |outcome| outcome.memory_peak),
                     max: self.work.plugin.limits.memory_max,
                 },
             );
@@ -237,7 +249,11 @@ impl Session<'_> {
     /// Moves the checkpoint over a stretch in which nothing was wanted, if there is one.
     async fn pass(&self, standing: &mut Standing, pending: &Pending) -> Result<(), Ended> {
         match standing.passed.take() {
-            Some(batch) => self.commit(standing, &batch, None, pending).await,
+            Some(batch) => {
+                let none_waits = Waiting::default();
+                self.commit(standing, &batch, None, &none_waits, pending)
+                    .await
+            }
             None => Ok(()),
         }
     }
@@ -248,6 +264,7 @@ impl Session<'_> {
         standing: &mut Standing,
         batch: &Arc<Batch>,
         folded: Option<&Folded>,
+        waiting: &Waiting,
         pending: &Pending,
     ) -> Result<(), Ended> {
         if !self.lease.is_valid() {
@@ -255,7 +272,7 @@ impl Session<'_> {
         }
         let step = step(batch, standing.from, standing.revision);
         let _busy = self.progress.busy(Station::Commit);
-        match self.target.commit(&step, folded).await {
+        match self.target.commit(&step, folded, &waiting.letters).await {
             Ok(_rows) => {
                 standing.from = step.to;
                 standing.passed = None;
@@ -272,7 +289,7 @@ impl Session<'_> {
             Err(NotCommitted::Missed(Missed::Changed)) => Err(Ended::Changed),
             Err(NotCommitted::Failed(failure)) => Err(Ended::Failed {
                 batch: Some(Arc::clone(batch)),
-                failure,
+                failure: waiting.name(failure),
             }),
         }
     }
@@ -296,6 +313,8 @@ pub fn step(batch: &Batch, from: Position, revision: i64) -> Step {
 /// The guest's stage: blocks on both channels, so it lives on the guest's thread.
 fn guest_stage(
     work: Work,
+    parked: Parked,
+    metrics: ProjectionMetrics,
     progress: Progress,
     pending: Pending,
     mut batches: mpsc::Receiver<Result<Batch, Failure>>,
@@ -304,6 +323,7 @@ fn guest_stage(
     move || {
         while let Some(read) = batches.blocking_recv() {
             let begun = Instant::now();
+            let mut waiting = Waiting::default();
             let (batch, outcome) = match read {
                 Err(failure) => {
                     let nothing = Batch {
@@ -316,8 +336,9 @@ fn guest_stage(
                 Ok(batch) if batch.events.is_empty() => (batch, Ok(None)),
                 Ok(batch) => {
                     let _busy = progress.busy(Station::Guest);
-                    let outcome = work.project(&batch.events, &pending);
-                    (batch, outcome.map(Some))
+                    let (outcome, apart) = parked.project(&work, &batch.events, &pending, &metrics);
+                    waiting = apart;
+                    (batch, outcome)
                 }
             };
             let failed = outcome.is_err();
@@ -330,6 +351,7 @@ fn guest_stage(
             let item = Projected {
                 batch: Arc::new(batch),
                 outcome,
+                waiting,
                 seconds: begun.elapsed().as_secs_f64(),
             };
             if projected.blocking_send(item).is_err() || failed {

@@ -22,6 +22,7 @@ use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
 use crate::telemetry::metrics::Metrics;
 
+use super::letters;
 use super::member::Member;
 use super::progress::{Progress, State};
 use super::runner::{CONTROL_TIMEOUT, Stopped};
@@ -68,8 +69,6 @@ pub struct Supervisor {
     pub shared: Shared,
     /// The projections.
     pub projections: Vec<Known>,
-    /// Set when every projection has a leader of its own: other rows are their leaders' business.
-    pub only: Option<String>,
     /// Where events come from.
     pub feed: Feed,
     /// Which store that is.
@@ -177,9 +176,6 @@ impl Supervisor {
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            if self.only.as_ref().is_some_and(|only| *only != projection) {
-                continue;
-            }
             if let Some(sender) = revisions.get(&projection) {
                 sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }
@@ -192,7 +188,8 @@ impl Supervisor {
                 .iter()
                 .find(|known| known.plugin.manifest.name == key.projection);
             let Some(known) = known else {
-                // Its file is gone, or refused. Checkpoint, tables and views stay.
+                // Its file is gone, or refused. Checkpoint, tables and views stay. (Or another one leads it: then the
+                // term of its row is not ours, and nothing happens.)
                 if !written.without_plugin.contains(&key) {
                     bounded(name, limit, checkpoints.state(&mut loan, &key, NO_PLUGIN)).await?;
                     written.without_plugin.insert(key);
@@ -223,6 +220,17 @@ impl Supervisor {
             .await?;
             written.mark = Some(mark);
         }
+        bounded(
+            name,
+            limit,
+            letters::count(
+                &mut loan,
+                &self.shared,
+                &self.projections,
+                &mut written.letters,
+            ),
+        )
+        .await?;
         loan.give_back();
         Ok(())
     }
@@ -234,6 +242,7 @@ struct Written {
     states: HashMap<GenerationKey, State>,
     without_plugin: HashSet<GenerationKey>,
     mark: Option<Mark>,
+    letters: letters::Counted,
 }
 
 async fn save_mark(

@@ -209,6 +209,13 @@ impl Site {
         }
     }
 
+    /// Changes the configuration, for whatever starts from now on.
+    pub fn configure(&self, change: impl FnOnce(String) -> String) {
+        let file = self.folder.path().join("projections.toml");
+        let text = fs::read_to_string(&file).expect("it was written here");
+        fs::write(&file, change(text)).expect("there is room");
+    }
+
     /// The server of its own.
     ///
     /// # Panics
