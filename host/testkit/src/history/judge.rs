@@ -51,7 +51,8 @@ impl History {
         let upto = self.checkpoints.get(projection).copied().unwrap_or(0);
         // How many batches begin or end behind a position.
         let mut steps: BTreeMap<i64, i64> = BTreeMap::new();
-        for batch in batches {
+        // One that goes back takes nothing back: what it makes room for is applied again, and counts again.
+        for batch in batches.iter().filter(|batch| batch.to > batch.from) {
             *steps.entry(batch.from).or_default() += 1;
             *steps.entry(batch.to).or_default() -= 1;
         }
@@ -267,7 +268,9 @@ mod tests {
         check(|h| h.applied[1].from = 4, "AB");
         // Out of order, or back.
         check(|h| h.applied.swap(0, 1), "BC");
-        check(|h| h.applied.push(applied(4, 5, 1, 2, "b")), "AB");
+        check(|h| h.applied.push(applied(4, 5, 1, 2, "b")), "B");
+        let back_and_again = [applied(4, 5, 2, 2, "b"), applied(5, 2, 5, 2, "b")];
+        check(|h| h.applied.extend(back_and_again), "AB");
         check(|h| h.applied[1].txid = "1".into(), "B");
         // Under a term that is over, that nobody claimed, or that somebody else claimed.
         check(|h| h.applied[2].term = (1, "id-1".into()), "C");
