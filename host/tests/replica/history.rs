@@ -18,7 +18,7 @@ const FENCE: &str = "term = $6 AND term_id = $7 AND position = $8";
 const NO_FENCE: &str = "$6 > 0 AND $7 IS NOT NULL AND $8 >= 0";
 
 /// Rules that are broken when two leaders write at once.
-const DOUBLED: &str = "AB";
+const DOUBLED: char = 'B';
 
 /// So often may leaders lose their locks before something has to be seen.
 const LOSSES_MAX: usize = 20;

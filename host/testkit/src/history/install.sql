@@ -43,8 +43,9 @@ create function history.write_applied() returns trigger language plpgsql as $$ b
     values (new.projection, new.generation, old.position, new.position, new.term, new.term_id, history.replica());
     return null;
 end $$;
-create trigger history_applied after update on projector.checkpoints for each row
-    when (new.position <> old.position) execute function history.write_applied();
+-- Also when it is written where it stands already: that is a batch that somebody else has applied.
+create trigger history_applied after update of position on projector.checkpoints for each row
+    execute function history.write_applied();
 
 create function history.write_claim() returns trigger language plpgsql as $$ begin
     insert into history.claims (term, term_id, node, replica) values (new.term, new.term_id, new.node, history.replica());

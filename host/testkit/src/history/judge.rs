@@ -170,7 +170,7 @@ fn chained(projection: &(String, i32), batches: &[&Applied], found: &mut Vec<Vio
         }
         if batch.to <= batch.from {
             broken(format!(
-                "the checkpoint fell from {} to {}",
+                "the checkpoint went from {} to {}",
                 batch.from, batch.to
             ));
         }
@@ -266,6 +266,7 @@ mod tests {
         check(|h| drop(h.applied.remove(1)), "AB");
         check(|h| drop(h.applied.pop()), "AE");
         check(|h| h.applied[1].from = 4, "AB");
+        check(|h| h.applied.insert(1, applied(9, 2, 2, 2, "b")), "B");
         // Out of order, or back.
         check(|h| h.applied.swap(0, 1), "BC");
         check(|h| h.applied.push(applied(4, 5, 1, 2, "b")), "B");
