@@ -37,6 +37,7 @@ fn exposed() -> BTreeSet<String> {
     projection.failed("rejected");
     projection.fenced();
     metrics.of_leader().ended("resigned");
+    metrics.leads_projection("order", true);
     projection.state("live", ["live", "held"].into_iter(), 0);
     let text = metrics.encode().expect("every label can be written");
     text.lines()
