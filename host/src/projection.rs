@@ -5,6 +5,7 @@
 //! Must never: start a batch when the lease is over, or blame an event for the database's state.
 
 mod admission;
+mod choice;
 pub mod commit;
 pub mod failure;
 pub mod isolate;
@@ -13,6 +14,7 @@ mod member;
 pub mod pace;
 pub mod pending;
 pub mod progress;
+pub mod roster;
 pub mod runner;
 pub mod session;
 pub mod settings;

@@ -1,5 +1,6 @@
 //! One term: the store is read and all projections run, until the term ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Row as _};
@@ -16,7 +17,7 @@ use crate::event_store::layout::Layout;
 use crate::event_store::{self, GapProof, Mark, Options, SourceState, StoreIdentity, preflight};
 use crate::leadership::{Handle, Leadership};
 use crate::projection::runner::Stopped;
-use crate::projection::supervisor::{Known, Shared, Supervisor};
+use crate::projection::supervisor::{Shared, Supervisor};
 use crate::telemetry::metrics::Metrics;
 
 use super::gate::Databases;
@@ -32,7 +33,7 @@ pub(super) struct Parts {
     pub(super) options: Options,
     pub(super) databases: Databases,
     pub(super) shared: Shared,
-    pub(super) projections: Vec<Known>,
+    pub(super) plugins: LoadedPlugins,
     /// The source may fail for so long before somebody else shall try.
     pub(super) source_errors_max: Duration,
     pub(super) standing: Standing,
@@ -70,10 +71,10 @@ impl Parts {
                 control: config.read_model.control_schema.clone(),
                 readers: config.read_model.schema.clone(),
                 metrics,
-                engine: loaded.engine.clone(),
+                engine: loaded.engine().clone(),
             },
             databases,
-            projections: loaded.projections.clone(),
+            plugins: loaded.clone(),
             source_errors_max: config.leader.resign_after_source_errors,
             standing,
         }
@@ -88,7 +89,7 @@ impl Parts {
     ) {
         let term = leadership.term;
         match self.term(leadership, election, &cancelled).await {
-            Ok(Stopped::Cancelled) => {}
+            Ok(Stopped::Cancelled | Stopped::Changed) => {}
             Ok(Stopped::Fenced) => election.fenced(term),
             Ok(Stopped::Died) => election.resign("a task of a projection died"),
             Err(error) => {
@@ -119,12 +120,14 @@ impl Parts {
         let reading = tokio::spawn(service.expecting(store.clone()).run(stop.clone()));
         self.standing.set_leading(Some(Leading {
             feed: feed.clone(),
-            projections: self.projections.clone(),
+            roster: self.plugins.roster().clone(),
         }));
         let mark = feed.mark();
+        let plugins = self.plugins.clone();
         let supervisor = Supervisor {
             shared: self.shared.clone(),
-            projections: self.projections.clone(),
+            roster: plugins.roster().clone(),
+            unknown: Arc::new(move |name: &str| plugins.unknown(name)),
             feed,
             store,
             leadership,

@@ -17,6 +17,7 @@ use super::caught_up;
 use super::gate::{self, Databases};
 use super::leading::Parts;
 use super::plugins::LoadedPlugins;
+use super::presence;
 use super::standing::Standing;
 use super::{Start, refused_plugins};
 
@@ -44,12 +45,8 @@ impl Replica {
         if !start.until_caught_up {
             return whole.await;
         }
-        let names: Vec<String> = self
-            .loaded
-            .projections
-            .iter()
-            .map(|known| known.plugin.manifest.name.clone())
-            .collect();
+        let offered = self.loaded.roster().all();
+        let names: Vec<String> = offered.iter().map(|known| known.name.clone()).collect();
         let waiting = caught_up::wait(
             &self.config,
             &databases,
@@ -82,13 +79,9 @@ impl Replica {
         let mut every = tokio::time::interval(REFUSED_INTERVAL);
         loop {
             every.tick().await;
-            let why = self
-                .loaded
-                .projections
-                .iter()
-                .find_map(|known| known.progress.refused());
-            if let Some(why) = why {
-                return Failure::new(Exit::Config, why);
+            let all = self.loaded.roster().all();
+            if let Some(why) = all.iter().find_map(|known| known.progress.refused()) {
+                return Failure::from_text(Exit::Config, &why);
             }
         }
     }
@@ -110,7 +103,14 @@ impl Replica {
             self.metrics.clone(),
             self.standing.clone(),
         );
+        let silent = self.shutdown.child_token();
+        let telling = tokio::spawn({
+            let (config, database) = (self.config.clone(), databases.read_model.clone());
+            let (loaded, silent) = (self.loaded.clone(), silent.clone());
+            async move { presence::tell(&config, &database, &loaded, &silent).await }
+        });
         let refused = self.follow(&election, &parts).await;
+        silent.cancel();
         if tokio::time::timeout(
             self.config.host.drain_timeout + END_GRACE,
             election.stopped(),
@@ -123,6 +123,8 @@ impl Replica {
                 "the leader lock was not given back in time; the server frees it",
             ));
         }
+        // Bounded by itself; a panic in it changes nothing any more.
+        let _told = telling.await;
         // The thread has said that it holds nothing any more.
         drop(thread);
         refused.map_or(Ok(()), Err)

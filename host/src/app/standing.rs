@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::event_store::Feed;
 use crate::leadership::{Handle, Role};
-use crate::projection::supervisor::Known;
+use crate::projection::roster::Roster;
 
 use super::plugins::LoadedPlugins;
 
@@ -22,7 +22,7 @@ pub struct Standing(Arc<Inner>);
 struct Inner {
     ticked: Mutex<Instant>,
     gate: watch::Sender<Gate>,
-    plugins: Mutex<Option<Vec<String>>>,
+    plugins: Mutex<Option<LoadedPlugins>>,
     election: Mutex<Option<Handle>>,
     leading: Mutex<Option<Leading>>,
 }
@@ -42,7 +42,7 @@ pub struct Leading {
     /// The store.
     pub feed: Feed,
     /// The projections.
-    pub projections: Vec<Known>,
+    pub roster: Roster,
 }
 
 impl Default for Standing {
@@ -82,13 +82,14 @@ impl Standing {
 
     /// Plugins were loaded, or refused.
     pub fn plugins_loaded(&self, loaded: &LoadedPlugins) {
-        *lock(&self.0.plugins) = Some(loaded.refused.iter().map(super::plugins::text).collect());
+        *lock(&self.0.plugins) = Some(loaded.clone());
     }
 
     /// Why plugin files were refused; none while they are still compiled.
     #[must_use]
     pub fn refused_plugins(&self) -> Option<Vec<String>> {
-        lock(&self.0.plugins).clone()
+        let refused = lock(&self.0.plugins).as_ref()?.refused();
+        Some(refused.into_iter().map(|refused| refused.message).collect())
     }
 
     /// The election began.

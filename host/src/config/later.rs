@@ -49,16 +49,6 @@ pub const LATER: &[Later] = &[
         instead: "use scope = \"host\": one leader runs every projection",
     },
     Later {
-        key: "plugins.watch",
-        refused: Refused::AnyBut("false"),
-        instead: "use watch = false and restart the replicas to take up a changed plugin",
-    },
-    Later {
-        key: "plugins.on_change",
-        refused: Refused::AnyBut("refuse"),
-        instead: "use on_change = \"refuse\"",
-    },
-    Later {
         key: "defaults.on_error",
         refused: Refused::AnyBut("stop"),
         instead: "use on_error = \"stop\"",

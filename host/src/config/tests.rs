@@ -324,8 +324,6 @@ fn what_is_not_available_yet_is_refused_by_name() {
             "/etc/p.toml:2:10 PH0107 `event_store.layout` = \"marten\" is not available yet",
             "/etc/p.toml:3:11 PH0107 `event_store.columns` is not available yet",
             "/etc/p.toml:5:9 PH0107 `leader.scope` = \"projection\" is not available yet",
-            "/etc/p.toml:7:9 PH0107 `plugins.watch` = true is not available yet",
-            "/etc/p.toml:8:13 PH0107 `plugins.on_change` = \"rebuild\" is not available yet",
             "/etc/p.toml:10:12 PH0107 `defaults.on_error` = \"park\" is not available yet",
             "/etc/p.toml:13:12 PH0107 `projection.on_error` = \"skip\" is not available yet",
             "/etc/p.toml:14:8 PH0107 `projection.wasi` with anything in it is not available yet",

@@ -52,9 +52,10 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
         } else {
             "polling only"
         });
-        let projections = leading.projections.iter().map(|known| {
+        let all = leading.roster.all();
+        let projections = all.iter().map(|known| {
             json!({
-                "name": known.plugin.manifest.name,
+                "name": known.name,
                 "state": known.progress.state(&mark).as_str(),
                 "position": known.progress.position().0,
                 "last_error": known.progress.last_error().map(|(at, error)| {
@@ -99,11 +100,12 @@ pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) 
     };
     let head = leading.feed.mark().borrow().head;
     let lags: Vec<(String, i64)> = leading
-        .projections
+        .roster
+        .all()
         .iter()
         .map(|known| {
             (
-                known.plugin.manifest.name.clone(),
+                known.name.clone(),
                 (head.0 - known.progress.position().0).max(0),
             )
         })

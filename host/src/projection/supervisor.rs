@@ -1,6 +1,6 @@
 //! All projections of one term: starts them, watches them, tells people how they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,31 +18,16 @@ use crate::database::template::render;
 use crate::event_store::{Feed, Mark, StoreIdentity};
 use crate::guest::engine::Engine;
 use crate::leadership::{Leadership, Progress as Watchdog};
-use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
 use crate::telemetry::metrics::Metrics;
 
 use super::member::Member;
-use super::progress::{Progress, State};
+use super::progress::State;
+use super::roster::{Known, Roster};
 use super::runner::{CONTROL_TIMEOUT, Stopped};
-use super::settings::Settings;
 
 /// How often commands are looked for and states are written.
 const CONTROL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// State of a projection whose plugin this replica does not have.
-const NO_PLUGIN: &str = "no-plugin";
-
-/// A projection that is known to this replica.
-#[derive(Debug, Clone)]
-pub struct Known {
-    /// Its plugin.
-    pub plugin: Arc<Plugin>,
-    /// How it runs.
-    pub settings: Arc<Settings>,
-    /// For everybody to see.
-    pub progress: Progress,
-}
 
 /// What all projections share.
 #[derive(Debug, Clone)]
@@ -61,13 +46,17 @@ pub struct Shared {
     pub engine: Engine,
 }
 
+/// Makes what is known of a projection that is recorded, but of which this replica has no file.
+pub type Unknown = Arc<dyn Fn(&str) -> Known + Send + Sync>;
+
 /// Runs all projections while this replica leads.
-#[derive(Debug)]
 pub struct Supervisor {
     /// What all of them share.
     pub shared: Shared,
-    /// The projections.
-    pub projections: Vec<Known>,
+    /// The projections; they may change while they run.
+    pub roster: Roster,
+    /// How those run of which only the record is known.
+    pub unknown: Unknown,
     /// Where events come from.
     pub feed: Feed,
     /// Which store that is.
@@ -90,27 +79,35 @@ impl Supervisor {
         let checkpoints = Checkpoints::new(self.shared.control.clone(), fence);
         let mut revisions: HashMap<String, watch::Sender<i64>> = HashMap::new();
         let mut running = JoinSet::new();
-        for known in &self.projections {
-            let (sender, revision) = watch::channel(-1);
-            revisions.insert(known.plugin.manifest.name.clone(), sender);
-            let member = Member {
-                known: known.clone(),
-                shared: self.shared.clone(),
-                feed: self.feed.clone(),
-                checkpoints: checkpoints.clone(),
-                lease: self.leadership.lease.clone(),
-                revision,
-            };
-            running.spawn(member.run(stop.clone()));
-        }
+        let mut changes = self.roster.changes();
         let mut tick = tokio::time::interval(CONTROL_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut written = Written::default();
         let mut outcome = Stopped::Cancelled;
         loop {
+            // Also those that came in the meantime.
+            changes.mark_unchanged();
+            for known in self.roster.all().iter() {
+                if revisions.contains_key(&known.name) {
+                    continue;
+                }
+                let (sender, revision) = watch::channel(-1);
+                revisions.insert(known.name.clone(), sender);
+                let member = Member {
+                    name: known.name.clone(),
+                    roster: self.roster.clone(),
+                    shared: self.shared.clone(),
+                    feed: self.feed.clone(),
+                    checkpoints: checkpoints.clone(),
+                    lease: self.leadership.lease.clone(),
+                    revision,
+                };
+                running.spawn(member.run(stop.clone()));
+            }
             tokio::select! {
                 biased;
                 () = cancelled.cancelled() => break,
+                Ok(()) = changes.changed() => {}
                 ended = running.join_next(), if !running.is_empty() => match ended {
                     Some(Ok(Stopped::Cancelled)) | None => {}
                     Some(Ok(ended)) => {
@@ -125,7 +122,7 @@ impl Supervisor {
                     }
                 },
                 _ = tick.tick() => {
-                    if self.projections.iter().all(|known| known.progress.is_alive()) {
+                    if self.roster.all().iter().all(|known| known.progress.is_alive()) {
                         self.watchdog.tick();
                     }
                     if let Err(error) = self.control(&checkpoints, &revisions, &mut written).await {
@@ -150,9 +147,10 @@ impl Supervisor {
         written: &mut Written,
     ) -> Result<(), DatabaseError> {
         let mark = self.feed.mark().borrow().clone();
-        for known in &self.projections {
+        let all = self.roster.all();
+        for known in all.iter() {
             let state = known.progress.state(&mark).as_str();
-            let metrics = self.shared.metrics.projection(&known.plugin.manifest.name);
+            let metrics = self.shared.metrics.projection(&known.name);
             let lag = (mark.head.0 - known.progress.position().0).max(0);
             metrics.state(state, State::ALL.into_iter().map(State::as_str), lag);
         }
@@ -182,16 +180,10 @@ impl Supervisor {
                 projection,
                 generation,
             };
-            let known = self
-                .projections
-                .iter()
-                .find(|known| known.plugin.manifest.name == key.projection);
-            let Some(known) = known else {
-                // Its file is gone, or refused. Checkpoint, tables and views stay.
-                if !written.without_plugin.contains(&key) {
-                    bounded(name, limit, checkpoints.state(&mut loan, &key, NO_PLUGIN)).await?;
-                    written.without_plugin.insert(key);
-                }
+            let Some(known) = all.iter().find(|known| known.name == key.projection) else {
+                // Its file is not here. It runs all the same if its plugin was kept.
+                let unknown = || (self.unknown)(&key.projection);
+                self.roster.is_recorded(&key.projection, unknown);
                 continue;
             };
             let state = known.progress.state(&mark);
@@ -227,7 +219,6 @@ impl Supervisor {
 #[derive(Debug, Default)]
 struct Written {
     states: HashMap<GenerationKey, State>,
-    without_plugin: HashSet<GenerationKey>,
     mark: Option<Mark>,
 }
 

@@ -158,6 +158,19 @@ impl Site {
         }
     }
 
+    /// The configuration file.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join("projections.toml")
+    }
+
+    /// Rewrites the configuration file, as a deployment does: whole, by a rename.
+    pub fn configure(&self, change: impl FnOnce(String) -> String) {
+        let (path, fresh) = (self.config(), self.folder.path().join("fresh.toml"));
+        let text = fs::read_to_string(&path).expect("it was written");
+        fs::write(&fresh, change(text)).expect("there is room");
+        fs::rename(fresh, path).expect("one folder");
+    }
+
     /// The server of its own.
     ///
     /// # Panics

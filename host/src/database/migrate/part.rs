@@ -53,11 +53,18 @@ impl Part {
                 name: "events",
                 template: include_str!("../../../../migrations/event_store/0001_events.sql"),
             }],
-            Self::ReadModel => &[Migration {
-                version: 1,
-                name: "control",
-                template: include_str!("../../../../migrations/read_model/0001_control.sql"),
-            }],
+            Self::ReadModel => &[
+                Migration {
+                    version: 1,
+                    name: "control",
+                    template: include_str!("../../../../migrations/read_model/0001_control.sql"),
+                },
+                Migration {
+                    version: 2,
+                    name: "plugins",
+                    template: include_str!("../../../../migrations/read_model/0002_plugins.sql"),
+                },
+            ],
         }
     }
 

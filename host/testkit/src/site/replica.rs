@@ -4,7 +4,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
 };
 
@@ -36,15 +36,20 @@ impl Site {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Replica<'_> {
+        let mut command = self.program(arguments);
+        command.envs(variables.iter().copied());
+        self.start(node, command)
+    }
+
+    /// Starts a replica from any command of this site's program.
+    pub fn start(&self, node: &str, mut command: Command) -> Replica<'_> {
         let number = self.traces().len();
         let log = self.folder.path().join(format!("{number}-{node}.log"));
         let file = fs::File::create(&log).expect("there is room");
-        let mut command = self.program(arguments);
         command
             .env("PROJECTOR_NODE", node)
             .stdout(Stdio::null())
             .stderr(file);
-        command.envs(variables.iter().copied());
         let child = command.spawn().expect("the program can be started");
         let pid = Pid::from_child(&child);
         self.traces().push(Trace {
@@ -70,6 +75,11 @@ impl Site {
 }
 
 impl Replica<'_> {
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// Its name.
     pub fn node(&self) -> &str {
         &self.node
