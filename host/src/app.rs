@@ -140,10 +140,6 @@ fn unstarted(error: std::io::Error) -> Failure {
 /// A refusal of all plugins together, for those who wait for every projection.
 fn refused_plugins(loaded: &LoadedPlugins) -> Option<Failure> {
     let refused = loaded.refused();
-    let first = refused.first()?;
-    let all: Vec<&str> = refused
-        .iter()
-        .map(|refused| refused.message.as_str())
-        .collect();
-    Some(Failure::coded(Exit::Config, first.code, all.join("\n")))
+    let all: Vec<String> = refused.iter().map(plugins::text).collect();
+    (!all.is_empty()).then(|| Failure::from_text(Exit::Config, &all.join("\n")))
 }

@@ -102,6 +102,12 @@ pub fn load(
     Ok((loaded, shelf))
 }
 
+/// A refused file in one line.
+#[must_use]
+pub fn text(refused: &Refused) -> String {
+    format!("{}: {}", refused.code, refused.message)
+}
+
 impl LoadedPlugins {
     /// The projections.
     #[must_use]

@@ -9,7 +9,7 @@ use crate::event_store::Feed;
 use crate::leadership::{Handle, Role};
 use crate::projection::roster::Roster;
 
-use super::plugins::LoadedPlugins;
+use super::plugins::{self, LoadedPlugins};
 
 /// The runtime is stuck when it has not run a small task for this long.
 const TICK_MAX: Duration = Duration::from_secs(15);
@@ -89,7 +89,7 @@ impl Standing {
     #[must_use]
     pub fn refused_plugins(&self) -> Option<Vec<String>> {
         let refused = lock(&self.0.plugins).as_ref()?.refused();
-        Some(refused.into_iter().map(|refused| refused.message).collect())
+        Some(refused.iter().map(plugins::text).collect())
     }
 
     /// The election began.

@@ -15,6 +15,7 @@ use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::leadership::current_leader;
 use crate::read_model::control::Control;
+use crate::read_model::folders;
 
 pub use answer::Status;
 
@@ -83,6 +84,11 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model))
         .await
         .map_err(|error| unmigrated(&error))?;
+    let control_schema = &config.read_model.control_schema;
+    let asking = folders::list(&mut model, control_schema);
+    let folders = bounded("read model", ANSWER_TIMEOUT, asking)
+        .await
+        .map_err(|error| unmigrated(&error))?;
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
     };
@@ -118,6 +124,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         sources.first(),
         head,
         &lags,
+        folders,
     ))
 }
 
