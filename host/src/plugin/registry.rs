@@ -184,7 +184,10 @@ impl Loader {
     }
 
     /// Loads the bytes of a file. Runs the plugin's `describe`, so it needs a thread with a deep stack.
-    fn load_bytes(&self, file: &Path, bytes: Vec<u8>) -> Result<Plugin, Error> {
+    ///
+    /// # Errors
+    /// Why they are not used.
+    pub fn load_bytes(&self, file: &Path, bytes: Vec<u8>) -> Result<Plugin, Error> {
         let by_file = self
             .options
             .projections

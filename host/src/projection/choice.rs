@@ -105,6 +105,7 @@ pub(super) fn choose(case: &Case<'_>) -> Choice {
 
 #[cfg(test)]
 mod tests {
+    use super::OnChange::{Continue, Rebuild, Refuse};
     use super::*;
     use crate::event_store::event::Subscription;
 
@@ -121,124 +122,84 @@ mod tests {
         }
     }
 
-    fn check(change: impl FnOnce(&mut Case<'_>), expected: &Choice) {
-        let declared = manifest(&["A"]);
-        let former = ["old".to_owned()];
-        let mut case = Case {
+    /// Words: the digest `now` made the rows and `old` did before; `wide` wants more events than they had; `saved`,
+    /// `accepted`, `dev` and `broken` are what they say.
+    fn check(words: &str, on_change: OnChange, expected: &Choice) {
+        let has = |word: &str| words.split(' ').any(|other| other == word);
+        let (declared, wide) = (manifest(&["A"]), manifest(&["A", "B"]));
+        let former = ["older".to_owned(), "old".to_owned()];
+        let digest = words
+            .split(' ')
+            .find(|word| ["now", "new", "old"].contains(word));
+        let case = Case {
             recorded: "now",
             declared: Some(&declared),
             former: &former,
-            file: None,
-            broken: false,
-            on_change: OnChange::Refuse,
-            dev: false,
-            accepted: false,
+            file: digest.map(|digest| {
+                (
+                    digest,
+                    if has("wide") { &wide } else { &declared },
+                    has("saved"),
+                )
+            }),
+            broken: has("broken"),
+            on_change,
+            dev: has("dev"),
+            accepted: has("accepted"),
         };
-        change(&mut case);
-        assert_eq!(choose(&case), *expected);
+        assert_eq!(choose(&case), *expected, "{words} {on_change:?}");
+    }
+
+    fn unfit() -> Vec<String> {
+        vec!["it wants events that were passed over before: B".to_owned()]
     }
 
     #[test]
     fn the_recorded_file_runs_and_without_a_file_the_recorded_plugin() {
-        let same = manifest(&["A"]);
-        for on_change in [OnChange::Refuse, OnChange::Continue, OnChange::Rebuild] {
-            check(
-                |case| (case.file, case.on_change) = (Some(("now", &same, false)), on_change),
-                &Choice::File,
-            );
-            check(
-                |case| case.on_change = on_change,
-                &Choice::Recorded(Why::NoFile),
-            );
+        for on_change in [Refuse, Continue, Rebuild] {
+            check("now", on_change, &Choice::File);
+            check("now accepted", on_change, &Choice::File);
+            check("", on_change, &Choice::Recorded(Why::NoFile));
+            check("broken", on_change, &Choice::Recorded(Why::Broken));
         }
-        check(|case| case.broken = true, &Choice::Recorded(Why::Broken));
+        // The same file with a configuration that makes it declare more.
+        check("now wide", Refuse, &Choice::Neither(unfit()));
+        check("now wide accepted", Continue, &Choice::Neither(unfit()));
+        check("now wide", Rebuild, &Choice::BeginAnew(unfit()));
     }
 
     #[test]
     fn another_file_runs_as_the_policy_says() {
-        let (fits, wide) = (manifest(&["A"]), manifest(&["A", "B"]));
-        let unfit = || vec!["it wants events that were passed over before: B".to_owned()];
-        fn file<'a>(
-            digest: &'a str,
-            manifest: &'a Manifest,
-            on_change: OnChange,
-        ) -> (Option<(&'a str, &'a Manifest, bool)>, OnChange) {
-            (Some((digest, manifest, false)), on_change)
-        }
-        check(
-            |case| (case.file, case.on_change) = file("new", &fits, OnChange::Refuse),
-            &Choice::Recorded(Why::Refused),
-        );
-        check(
-            |case| (case.file, case.on_change) = file("new", &fits, OnChange::Continue),
-            &Choice::GoOn,
-        );
-        check(
-            |case| (case.file, case.on_change) = file("new", &wide, OnChange::Continue),
-            &Choice::Recorded(Why::Unfit(unfit())),
-        );
-        check(
-            |case| (case.file, case.on_change) = file("new", &fits, OnChange::Rebuild),
-            &Choice::BeginAnew(Vec::new()),
-        );
-        check(
-            |case| (case.file, case.on_change) = file("new", &wide, OnChange::Rebuild),
-            &Choice::BeginAnew(unfit()),
-        );
-        // The same file with a configuration that makes it declare more.
-        check(
-            |case| (case.file, case.on_change) = file("now", &wide, OnChange::Continue),
-            &Choice::Neither(unfit()),
-        );
-        check(
-            |case| (case.file, case.on_change) = file("now", &wide, OnChange::Rebuild),
-            &Choice::BeginAnew(unfit()),
-        );
+        check("new saved", Refuse, &Choice::Recorded(Why::Refused));
+        check("new", Continue, &Choice::GoOn);
+        check("new wide", Continue, &Choice::Recorded(Why::Unfit(unfit())));
+        check("new", Rebuild, &Choice::BeginAnew(Vec::new()));
+        check("new wide", Rebuild, &Choice::BeginAnew(unfit()));
     }
 
     #[test]
     fn an_older_file_replaces_a_newer_one_only_by_an_act() {
-        let fits = manifest(&["A"]);
         for (on_change, taken) in [
-            (OnChange::Continue, Choice::GoOn),
-            (OnChange::Rebuild, Choice::BeginAnew(Vec::new())),
+            (Continue, Choice::GoOn),
+            (Rebuild, Choice::BeginAnew(Vec::new())),
         ] {
-            check(
-                |case| (case.file, case.on_change) = (Some(("old", &fits, false)), on_change),
-                &Choice::Recorded(Why::Older),
-            );
-            check(
-                |case| (case.file, case.on_change) = (Some(("old", &fits, true)), on_change),
-                &taken,
-            );
-            check(
-                |case| {
-                    (case.file, case.on_change, case.dev) =
-                        (Some(("old", &fits, false)), on_change, true)
-                },
-                &taken,
-            );
-            check(
-                |case| {
-                    (case.file, case.on_change, case.accepted) =
-                        (Some(("old", &fits, false)), on_change, true)
-                },
-                &Choice::GoOn,
-            );
+            check("old", on_change, &Choice::Recorded(Why::Older));
+            check("old saved", on_change, &taken);
+            check("old dev", on_change, &taken);
+            check("old accepted", on_change, &Choice::GoOn);
         }
+        check("old saved", Refuse, &Choice::Recorded(Why::Refused));
     }
 
     #[test]
     fn what_somebody_accepts_goes_on_if_it_fits() {
-        let (fits, wide) = (manifest(&["A"]), manifest(&[]));
+        check("new accepted", Refuse, &Choice::GoOn);
         check(
-            |case| (case.file, case.accepted) = (Some(("new", &fits, false)), true),
-            &Choice::GoOn,
+            "new wide accepted",
+            Refuse,
+            &Choice::Recorded(Why::Unfit(unfit())),
         );
-        let unfit = vec!["it wants events that were passed over before: every type".to_owned()];
-        check(
-            |case| (case.file, case.accepted) = (Some(("new", &wide, false)), true),
-            &Choice::Recorded(Why::Unfit(unfit)),
-        );
+        check("new accepted", Rebuild, &Choice::GoOn);
+        check("new wide accepted", Rebuild, &Choice::BeginAnew(unfit()));
     }
 }

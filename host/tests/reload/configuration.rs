@@ -33,7 +33,6 @@ fn sighup_takes_up_files_and_the_configuration_as_a_whole_or_not_at_all() {
         leader.metric("projector_config_reload_failures_total"),
         Some(1.0)
     );
-    place.applies_an_event("hostile");
     // What needs a restart is named and not applied.
     place.site.configure(|text| {
         text.replace("whatever = 1\n", "")

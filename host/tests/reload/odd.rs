@@ -90,12 +90,14 @@ fn delete_another_and_back_again() {
     place.applies_an_event("another");
     place.save("two.wasm", &small("1.0"));
     place.applies_an_event("hostile");
+    place.state("hostile", "live");
     // A folder, and a link that leads nowhere, in the place of a file.
     fs::remove_file(place.path("two.wasm")).expect("it is there");
     fs::create_dir(place.path("two.wasm")).expect("a folder");
     place.state("hostile", "no-plugin");
     fs::remove_dir(place.path("two.wasm")).expect("a folder");
     place.save("two.wasm", &small("2.0"));
+    place.records("hostile", &small("2.0"));
     place.applies_an_event("hostile");
     symlink("nowhere", place.path(".link")).expect("a link");
     fs::rename(place.path(".link"), place.path("two.wasm")).expect("one folder");

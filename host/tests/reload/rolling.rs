@@ -162,6 +162,7 @@ fn a_file_that_is_gone_everywhere_leaves_its_projection_without_a_plugin() {
     );
     // And back.
     save(other.path(), "hostile.wasm", &small("1.0"));
+    place.state("hostile", "live");
     place
         .site
         .runs(&["wait", "hostile", "--until-caught-up", "--timeout", "30s"]);
