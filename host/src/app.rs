@@ -8,6 +8,7 @@ pub mod gate;
 mod leading;
 pub mod plugins;
 mod presence;
+mod reading;
 pub mod reload;
 pub mod replica;
 mod service_manager;
@@ -88,6 +89,7 @@ pub async fn run(loaded: Loaded, reread: Reread, start: Start) -> Result<(), Fai
             metrics,
             standing: standing.clone(),
             shutdown: shutdown.clone(),
+            seen: replica::Seen::default(),
         };
         let ended = replica.run(&start).await;
         reloading.abort();

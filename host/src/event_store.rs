@@ -19,16 +19,16 @@ pub mod preflight;
 mod ring;
 mod rows;
 mod tail;
-mod wakeup;
 
 use std::time::Duration;
 
 use crate::database::identifier::Identifier;
 use crate::database::session::Database;
 
+pub use crate::database::listener::ListenerState;
 pub use error::Error;
 pub use feed::Feed;
-pub use mark::{Held, ListenerState, Mark, SourceState, Writer};
+pub use mark::{Held, Mark, SourceState, Writer};
 pub use preflight::StoreIdentity;
 pub use tail::Service;
 

@@ -5,7 +5,8 @@
 //! | `/livez` | the process runs its tasks; never asks a database |
 //! | `/readyz` | config and plugins are fine, both databases were reached and are migrated; standbys are ready |
 //! | `/startupz` | all plugins are compiled |
-//! | `/leaderz` | this replica leads |
+//! | `/leaderz` | this replica leads; with a leader for each projection, at least one |
+//! | `/leaderz/{projection}` | this replica leads this projection; 404 when it does not have it |
 //! | `/lagz?events=…` | this replica leads and no projection is farther behind |
 //! | `/metrics` | always |
 
@@ -84,6 +85,7 @@ pub async fn serve(
         .route("/readyz", get(probes::ready))
         .route("/startupz", get(probes::startup))
         .route("/leaderz", get(probes::leader))
+        .route("/leaderz/{projection}", get(probes::leader_of))
         .route("/lagz", get(probes::lag))
         .route("/metrics", get(metrics_page))
         .with_state(view);

@@ -15,6 +15,7 @@ pub mod election;
 pub mod error;
 pub mod holder;
 pub mod lease;
+pub mod load;
 pub mod role;
 pub mod session;
 pub mod term;
@@ -23,6 +24,7 @@ pub use election::{Handle, Options, Progress, spawn};
 pub use error::{Error, Refusal};
 pub use holder::{Holder, Leader, current_leader};
 pub use lease::Lease;
+pub use load::Load;
 
 use std::fmt;
 
@@ -41,7 +43,7 @@ impl fmt::Display for Term {
 /// What a leader works under. Cheap to clone; valid as long as its lease.
 #[derive(Debug, Clone)]
 pub struct Leadership {
-    /// `[leader] group`.
+    /// The key of its row: `[leader] group`, or `group/projection` when each projection has a leader of its own.
     pub group: String,
     /// For order.
     pub term: Term,

@@ -4,6 +4,8 @@
 mod election;
 #[path = "leadership/faults.rs"]
 mod faults;
+#[path = "leadership/handover.rs"]
+mod handover;
 #[path = "leadership/network.rs"]
 mod network;
 #[path = "leadership/pooler.rs"]

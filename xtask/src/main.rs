@@ -1,10 +1,11 @@
-//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | plugins | sample`.
+//! The commands of this repository, for people and for CI: `cargo xtask demo | test | verify | torture | failover | plugins | sample`.
 //!
 //! Each sets up by itself what it needs (a WebAssembly target, a PostgreSQL) and says what it did. Nothing here is
 //! part of the product.
 
 mod debian;
 mod demo;
+mod failover;
 mod generated;
 mod interrupt;
 mod place;
@@ -14,6 +15,7 @@ mod process;
 mod sample;
 mod steps;
 mod test;
+mod torture;
 mod verify;
 
 use std::process::ExitCode;
@@ -39,6 +41,10 @@ enum Command {
     Test(test::Arguments),
     /// Everything that CI checks: format, lints, docs, generated files, tests
     Verify(verify::Arguments),
+    /// Three replicas, bad writers and faults of every kind, in an order that follows from a seed; then the judgement
+    Torture(torture::Arguments),
+    /// Measures how fast another replica leads, by what happened to the leader, and holds that against its bounds
+    Failover(failover::Arguments),
     /// Builds the shipped plugins into target/plugins
     Plugins(plugins::Arguments),
     /// Writes the generated files of the repository, or checks them
@@ -64,6 +70,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Torture(arguments) => torture::run(&arguments),
+        Command::Failover(arguments) => failover::run(&arguments),
         Command::Plugins(arguments) => plugins::run(&arguments),
         Command::Generate(arguments) => generated::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{generated, place, process, steps::Steps, test};
+use crate::{generated, place, process, steps::Steps, test, torture};
 
 /// What the user may choose.
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ const CHECKS: &[Check] = &[
     }),
 ];
 
-/// Runs all checks, then the tests.
+/// Runs all checks, then the tests, then a minute of torture.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::begin();
     for (name, check) in CHECKS {
@@ -36,6 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if !arguments.quick {
         let _ = test::all(&mut steps, None, &[]);
+        let _ = torture::verify(&mut steps);
     }
     println!("\n{}", steps.summary());
     match steps.failures() {

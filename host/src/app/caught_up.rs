@@ -14,7 +14,7 @@ use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::read_model::control::{Control, Projection};
 
-use super::gate::{Databases, unavailable};
+use super::gate::Databases;
 
 /// How often the control tables are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -80,7 +80,7 @@ pub async fn wait(
                     LOOK_INTERVAL,
                 ),
             },
-            Err(error) => (unavailable(&error), RETRY_INTERVAL),
+            Err(error) => (Failure::from(error), RETRY_INTERVAL),
         };
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(last);

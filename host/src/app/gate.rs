@@ -12,7 +12,7 @@ use crate::database::backoff;
 use crate::database::error::Error as DatabaseError;
 use crate::database::migrate::{self, Part, Target};
 use crate::database::session::{Database, Purpose};
-use crate::error::{Class, Code, Exit, Failure};
+use crate::error::{Class, Exit, Failure};
 use crate::event_store::layout::Layout;
 use crate::event_store::preflight;
 
@@ -21,9 +21,6 @@ use super::standing::{Gate, Standing};
 /// Waits between tries.
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-
-/// Code of a database that cannot be used.
-pub const UNAVAILABLE: Code = Code(201);
 
 /// The two databases.
 #[derive(Debug, Clone)]
@@ -147,7 +144,7 @@ fn migration(error: migrate::Error) -> Refused {
 }
 
 fn refused(error: DatabaseError) -> Refused {
-    let failure = unavailable(&error);
+    let failure = Failure::from(&error);
     // The server answered and said no: a password, a role or a database that will not come by itself.
     let said_no = error
         .sqlstate()
@@ -157,27 +154,4 @@ fn refused(error: DatabaseError) -> Refused {
     } else {
         Refused::Wait(failure)
     }
-}
-
-/// A database that cannot be used, as a command ends with it.
-#[must_use]
-pub fn unavailable(error: &DatabaseError) -> Failure {
-    let state = error.sqlstate().unwrap_or_default();
-    if state == "42501" {
-        return Failure::coded(Exit::Config, migrate::DENIED, denied(error));
-    }
-    if state == "25006" {
-        return Failure::coded(Exit::Config, migrate::READ_ONLY, error.to_string());
-    }
-    if error.is_unavailable() {
-        return Failure::coded(Exit::Unavailable, UNAVAILABLE, error.to_string());
-    }
-    Failure::new(Exit::Failed, error.to_string())
-}
-
-fn denied(error: &DatabaseError) -> String {
-    format!(
-        "{error}; grant this role what `projector-host explain {}` lists",
-        migrate::DENIED
-    )
 }

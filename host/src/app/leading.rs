@@ -3,18 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Row as _};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::database::connections::Connections;
-use crate::database::session::{Purpose, bounded};
-use crate::database::template::render;
-use crate::event_store::event::Position;
-use crate::event_store::inspect;
-use crate::event_store::layout::Layout;
-use crate::event_store::{self, GapProof, Mark, Options, SourceState, StoreIdentity, preflight};
+use crate::database::session::Purpose;
+use crate::event_store::{GapProof, Mark, Options, SourceState};
 use crate::leadership::{Handle, Leadership};
 use crate::projection::runner::Stopped;
 use crate::projection::supervisor::{Shared, Supervisor};
@@ -22,18 +17,17 @@ use crate::telemetry::metrics::Metrics;
 
 use super::gate::Databases;
 use super::plugins::LoadedPlugins;
+use super::reading::Reading;
 use super::standing::{Leading, Standing};
-
-/// Longest wait for the answers that a term begins with.
-const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a term is made of.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
-    pub(super) options: Options,
-    pub(super) databases: Databases,
+    pub(super) reading: Reading,
     pub(super) shared: Shared,
     pub(super) plugins: LoadedPlugins,
+    /// The projection, when each has a leader of its own.
+    pub(super) projection: Option<String>,
     /// The source may fail for so long before somebody else shall try.
     pub(super) source_errors_max: Duration,
     pub(super) standing: Standing,
@@ -54,29 +48,40 @@ impl Parts {
                 connections_max as usize,
             )
         };
-        Self {
-            options: Options {
-                database: databases.event_store.clone(),
-                schema: config.event_store.schema.clone(),
-                poll_interval: config.event_store.poll_interval,
-                notify: config.event_store.notify,
-                gap_proof: match config.event_store.gap_proof {
-                    config::GapProof::Writers => GapProof::Writers,
-                    config::GapProof::AllTransactions => GapProof::AllTransactions,
-                },
+        let options = Options {
+            database: databases.event_store.clone(),
+            schema: config.event_store.schema.clone(),
+            poll_interval: config.event_store.poll_interval,
+            notify: config.event_store.notify,
+            gap_proof: match config.event_store.gap_proof {
+                config::GapProof::Writers => GapProof::Writers,
+                config::GapProof::AllTransactions => GapProof::AllTransactions,
             },
+        };
+        let write = connections(Purpose::Write, config.host.write_connections_max);
+        let control = config.read_model.control_schema.clone();
+        Self {
+            reading: Reading::new(options, write.clone(), control.clone(), metrics.of_store()),
             shared: Shared {
-                write: connections(Purpose::Write, config.host.write_connections_max),
+                write,
                 lookup: connections(Purpose::Lookup, config.host.lookup_connections_max),
-                control: config.read_model.control_schema.clone(),
+                control,
                 readers: config.read_model.schema.clone(),
                 metrics,
                 engine: loaded.engine().clone(),
             },
-            databases,
+            projection: None,
             plugins: loaded.clone(),
             source_errors_max: config.leader.resign_after_source_errors,
             standing,
+        }
+    }
+
+    /// The same for one projection. Sessions and the reader are shared.
+    pub(super) fn of(&self, projection: &str) -> Self {
+        Self {
+            projection: Some(projection.to_owned()),
+            ..self.clone()
         }
     }
 
@@ -97,7 +102,7 @@ impl Parts {
                 election.resign(error);
             }
         }
-        self.standing.set_leading(None);
+        self.standing.set_leading(self.projection.as_deref(), None);
         self.shared.write.close_idle();
         self.shared.lookup.close_idle();
     }
@@ -110,100 +115,43 @@ impl Parts {
     ) -> Result<Stopped, String> {
         let stop = cancelled.child_token();
         let _guard = stop.clone().drop_guard();
-        let begun = tokio::select! {
+        let joined = tokio::select! {
             () = cancelled.cancelled() => return Ok(Stopped::Cancelled),
-            begun = self.begin() => begun,
+            joined = self.reading.join() => joined,
         };
-        let (store, settled_upto) = begun?;
-        tracing::info!(term = %leadership.term, settled_upto = settled_upto.0, "leading");
-        let (service, feed) = event_store::Service::new(self.options.clone(), settled_upto);
-        let reading = tokio::spawn(service.expecting(store.clone()).run(stop.clone()));
-        self.standing.set_leading(Some(Leading {
-            feed: feed.clone(),
-            roster: self.plugins.roster().clone(),
-        }));
-        let mark = feed.mark();
+        let reading = joined?;
+        tracing::info!(term = %leadership.term, projection = self.projection, "leading");
+        self.standing.set_leading(
+            self.projection.as_deref(),
+            Some(Leading {
+                feed: reading.feed.clone(),
+                roster: self.plugins.roster().clone(),
+            }),
+        );
         let plugins = self.plugins.clone();
         let supervisor = Supervisor {
             shared: self.shared.clone(),
             roster: plugins.roster().clone(),
             unknown: Arc::new(move |name: &str| plugins.unknown(name)),
-            feed,
-            store,
+            only: self.projection.clone(),
+            feed: reading.feed.clone(),
+            store: reading.store.clone(),
             leadership,
             watchdog: election.progress(),
         };
         let supervising = supervisor.run(stop.clone());
-        let failing = failing_for(mark, self.source_errors_max);
-        tokio::pin!(supervising, reading);
-        tokio::select! {
-            stopped = &mut supervising => Ok(stopped),
+        let failing = failing_for(reading.feed.mark(), self.source_errors_max);
+        tokio::pin!(supervising);
+        let why = tokio::select! {
+            stopped = &mut supervising => return Ok(stopped),
             error = failing => {
-                stop.cancel();
-                supervising.await;
-                Err(format!("the event store could not be read for {:?}: {error}", self.source_errors_max))
+                format!("the event store could not be read for {:?}: {error}", self.source_errors_max)
             }
-            ended = &mut reading => {
-                stop.cancel();
-                supervising.await;
-                match ended {
-                    Ok(Ok(())) => Ok(Stopped::Cancelled),
-                    Ok(Err(error)) => Err(error.to_string()),
-                    Err(panic) => Err(format!("the reader of the event store died: {panic}")),
-                }
-            }
-        }
-    }
-
-    /// Which store it is, and how far it is known to be settled.
-    async fn begin(&self) -> Result<(StoreIdentity, Position), String> {
-        let mut store = self
-            .databases
-            .event_store
-            .connect(&Purpose::Read)
-            .await
-            .map_err(|error| error.to_string())?;
-        let layout = Layout::Projector {
-            schema: self.options.schema.clone(),
+            error = reading.failed() => error,
         };
-        let identifying = preflight::identify(&mut store, &layout);
-        let identity = tokio::time::timeout(BEGIN_TIMEOUT, identifying)
-            .await
-            .map_err(|_| "no answer from the event store database".to_owned())?
-            .map_err(|error| error.to_string())?;
-        let name = self.shared.write.database();
-        let mut loan = bounded(name, BEGIN_TIMEOUT, self.shared.write.lend())
-            .await
-            .map_err(|error| error.to_string())?;
-        let statement = render(
-            include_str!("../read_model/sql/remembered.sql"),
-            &[("control", &self.shared.control)],
-        );
-        let asking = sqlx::query(AssertSqlSafe(statement))
-            .bind(&identity.source)
-            .bind(&identity.system_identifier)
-            .bind(&identity.timeline)
-            .fetch_one(&mut *loan);
-        let row = bounded(name, BEGIN_TIMEOUT, asking)
-            .await
-            .map_err(|error| error.to_string())?;
-        loan.give_back();
-        let settled: i64 = row.try_get(0).map_err(|error| error.to_string())?;
-        let asking = inspect::head(&mut store, &layout);
-        let head = tokio::time::timeout(BEGIN_TIMEOUT, asking)
-            .await
-            .map_err(|_| "no answer from the event store database".to_owned())?
-            .map_err(|error| error.to_string())?;
-        if Position(settled) > head {
-            // Nothing that was proven holds for it; each projection is told by its own last event.
-            tracing::error!(
-                settled,
-                head = head.0,
-                "the event store went back behind what was read; it is proven anew"
-            );
-            return Ok((identity, Position(0)));
-        }
-        Ok((identity, Position(settled)))
+        stop.cancel();
+        supervising.await;
+        Err(why)
     }
 }
 

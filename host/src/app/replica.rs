@@ -1,16 +1,20 @@
-//! A replica's life: the gate, the election, and a term whenever it wins.
+//! A replica's life: the gate, the election (one, or one for each projection), and a term whenever it wins.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
-use crate::database::session::Database;
+use crate::config::{Config, LeaderScope};
+use crate::database::session::{Database, Purpose, bounded};
 use crate::error::{Exit, Failure};
 use crate::leadership::clock::BootClock;
 use crate::leadership::role::Timing;
-use crate::leadership::{self, Handle, Role};
+use crate::leadership::{self, Load, Role};
+use crate::read_model::control::Control;
 use crate::telemetry::metrics::Metrics;
 
 use super::caught_up;
@@ -18,14 +22,14 @@ use super::gate::{self, Databases};
 use super::leading::Parts;
 use super::plugins::LoadedPlugins;
 use super::presence;
-use super::standing::Standing;
+use super::standing::{Seat, Standing};
 use super::{Start, refused_plugins};
-
-/// A standby that nobody of its group outranks for longer than this says so.
-const DENIED_LIMIT: Duration = Duration::from_secs(60);
 
 /// How often projections that cannot begin are looked for.
 const REFUSED_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Longest wait for the list of projections.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// More than the election itself grants for a drain, so that it is never cut short from here.
 const END_GRACE: Duration = Duration::from_secs(10);
@@ -36,6 +40,14 @@ pub(super) struct Replica {
     pub(super) metrics: Metrics,
     pub(super) standing: Standing,
     pub(super) shutdown: CancellationToken,
+    pub(super) seen: Seen,
+}
+
+/// What the elections of this replica come to together.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    leading: Mutex<BTreeSet<Option<String>>>,
+    overdue: Mutex<BTreeSet<Option<String>>>,
 }
 
 impl Replica {
@@ -91,11 +103,6 @@ impl Replica {
         if self.shutdown.is_cancelled() {
             return Ok(());
         }
-        let clock = Arc::new(BootClock);
-        let options = self.election(databases)?;
-        let (election, thread) = leadership::spawn(options, self.shutdown.clone(), clock)
-            .map_err(|error| Failure::new(Exit::Config, error.to_string()))?;
-        self.standing.set_election(election.clone());
         let parts = Parts::new(
             &self.config,
             databases.clone(),
@@ -109,34 +116,127 @@ impl Replica {
             let (loaded, silent) = (self.loaded.clone(), silent.clone());
             async move { presence::tell(&config, &database, &loaded, &silent).await }
         });
-        let refused = self.follow(&election, &parts).await;
+        let ended = match self.config.leader.scope {
+            LeaderScope::Host => {
+                let load = Load::default();
+                let seat = self.compete(databases, None, &load)?;
+                self.sit(seat, parts).await
+            }
+            LeaderScope::Projection => self.many_seats(databases, &parts).await,
+        };
         silent.cancel();
-        if tokio::time::timeout(
-            self.config.host.drain_timeout + END_GRACE,
-            election.stopped(),
-        )
-        .await
-        .is_err()
+        // Bounded by itself; a panic in it changes nothing any more.
+        let _told = telling.await;
+        ended
+    }
+
+    /// A seat for each projection, also for those that come while the replica runs.
+    async fn many_seats(&self, databases: &Databases, parts: &Parts) -> Result<(), Failure> {
+        self.recall(databases).await;
+        let load = Load::default();
+        let mut taken = BTreeSet::new();
+        let mut working = FuturesUnordered::new();
+        let mut changes = self.loaded.roster().changes();
+        let mut ended = Ok(());
+        loop {
+            changes.mark_unchanged();
+            for known in self.loaded.roster().all().iter() {
+                if !self.shutdown.is_cancelled() && taken.insert(known.name.clone()) {
+                    let seat = self.compete(databases, Some(known.name.clone()), &load)?;
+                    working.push(self.sit(seat, parts.of(&known.name)));
+                }
+            }
+            tokio::select! {
+                Some(one) = working.next() => ended = ended.and(one),
+                Ok(()) = changes.changed(), if !self.shutdown.is_cancelled() => {}
+                // With nothing to lead it answers HTTP and says which plugins were refused.
+                () = self.shutdown.cancelled(), if working.is_empty() => return ended,
+            }
+        }
+    }
+
+    /// Projections that are recorded, of which this replica may have no file.
+    async fn recall(&self, databases: &Databases) {
+        let asking = async {
+            let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
+            Control::new(self.config.read_model.control_schema.clone())
+                .list(&mut connection)
+                .await
+        };
+        match bounded("read model", ANSWER_TIMEOUT, asking).await {
+            Ok(rows) => {
+                for row in rows {
+                    let unknown = || self.loaded.unknown(&row.name);
+                    self.loaded.roster().is_recorded(&row.name, unknown);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "projections without a plugin file here are left to other replicas")
+            }
+        }
+    }
+
+    /// Takes part in one election until it ends.
+    async fn sit(&self, seat: Seat, parts: Parts) -> Result<(), Failure> {
+        let refused = self.follow(&seat, &parts).await;
+        let limit = self.config.host.drain_timeout + END_GRACE;
+        if tokio::time::timeout(limit, seat.election.stopped())
+            .await
+            .is_err()
         {
             return Err(Failure::new(
                 Exit::Failed,
                 "the leader lock was not given back in time; the server frees it",
             ));
         }
-        // Bounded by itself; a panic in it changes nothing any more.
-        let _told = telling.await;
-        // The thread has said that it holds nothing any more.
-        drop(thread);
         refused.map_or(Ok(()), Err)
     }
 
+    /// Enters the election of everything, or of one projection.
+    fn compete(
+        &self,
+        databases: &Databases,
+        projection: Option<String>,
+        load: &Load,
+    ) -> Result<Seat, Failure> {
+        let options = self.election(databases, projection.clone(), load.clone())?;
+        // Its thread ends with the election, which says so itself.
+        let (election, _thread) =
+            leadership::spawn(options, self.shutdown.clone(), Arc::new(BootClock))
+                .map_err(|error| Failure::new(Exit::Config, error.to_string()))?;
+        let seat = Seat {
+            projection,
+            election,
+        };
+        self.standing.add_seat(seat.clone());
+        Ok(seat)
+    }
+
+    /// Counts and shows whether this replica leads.
+    fn leads(&self, seat: &Seat, parts: &Parts, leads: bool) {
+        let all = note(&self.seen.leading, seat, leads);
+        self.metrics.leads(all);
+        for known in self.loaded.roster().all().iter() {
+            if parts
+                .projection
+                .as_ref()
+                .is_none_or(|only| *only == known.name)
+            {
+                self.metrics.leads_projection(&known.name, leads);
+            }
+        }
+    }
+
     /// Works while leading, until the election ends.
-    async fn follow(&self, election: &Handle, parts: &Parts) -> Option<Failure> {
+    async fn follow(&self, seat: &Seat, parts: &Parts) -> Option<Failure> {
+        let election = &seat.election;
         let mut role = election.role();
         let mut refused = None;
         loop {
             let now = role.borrow_and_update().clone();
-            self.metrics.leads(matches!(now, Role::Leading(_)));
+            self.leads(seat, parts, matches!(now, Role::Leading(_)));
+            let overdue = matches!(&now, Role::Follower(denied) if denied.overdue);
+            self.metrics.denied(note(&self.seen.overdue, seat, overdue));
             match now {
                 Role::Stopped => return refused,
                 Role::Leading(leadership) => {
@@ -162,10 +262,9 @@ impl Replica {
                         }
                     }
                     election.drained(term);
-                    self.metrics.leads(false);
+                    self.leads(seat, parts, false);
                 }
                 Role::Follower(denied) => {
-                    self.metrics.denied(denied.overdue);
                     // What a person has to mend ends the process, so that its supervisor can show it.
                     if let Some(refusal) = denied.refusal
                         && let Some(exit) = refusal.exit
@@ -186,7 +285,12 @@ impl Replica {
         }
     }
 
-    fn election(&self, databases: &Databases) -> Result<leadership::Options, Failure> {
+    fn election(
+        &self,
+        databases: &Databases,
+        projection: Option<String>,
+        load: Load,
+    ) -> Result<leadership::Options, Failure> {
         let config = &self.config;
         let leader = &config.leader;
         let lock_database: Database = config.leader_database()?;
@@ -195,7 +299,8 @@ impl Replica {
             node: config.host.node.clone(),
             host: gethostname::gethostname().to_string_lossy().into_owned(),
             key: leader.key,
-            projection: None,
+            projection,
+            load,
             lock_database,
             read_model: databases.read_model.clone(),
             control_schema: config.read_model.control_schema.clone(),
@@ -208,7 +313,18 @@ impl Replica {
                 drain_timeout: config.host.drain_timeout,
                 ..Timing::default()
             },
-            denied_limit: DENIED_LIMIT,
+            denied_limit: leader.denied_limit,
+            metrics: self.metrics.of_leader(),
         })
     }
+}
+
+/// Notes whether it is so for this seat; says whether it is so for any.
+fn note(seats: &Mutex<BTreeSet<Option<String>>>, seat: &Seat, so: bool) -> bool {
+    let mut seats = seats.lock().unwrap_or_else(PoisonError::into_inner);
+    match so {
+        true => seats.insert(seat.projection.clone()),
+        false => seats.remove(&seat.projection),
+    };
+    !seats.is_empty()
 }

@@ -30,7 +30,9 @@ pub(super) async fn run(standing: Standing, shutdown: CancellationToken) {
         }
         let status = match (standing.gate(), standing.role()) {
             (Gate::Closed(why), _) => format!("waiting: {why}"),
-            (Gate::Open, role) => role.map_or("starting", |role| role.as_str()).to_owned(),
+            (Gate::Open, role) => {
+                role.map_or("starting", |role| role.as_str()).to_owned() + &led(&standing)
+            }
         };
         if status != told {
             tell(&[NotifyState::Status(&status)]);
@@ -41,6 +43,19 @@ pub(super) async fn run(standing: Standing, shutdown: CancellationToken) {
         }
     }
     tell(&[NotifyState::Stopping]);
+}
+
+/// Which projections are led, when each has a leader of its own.
+fn led(standing: &Standing) -> String {
+    let seats = standing.seats();
+    let led = seats
+        .iter()
+        .filter(|seat| seat.role().leadership().is_some());
+    let names: Vec<&str> = led.filter_map(|seat| seat.projection.as_deref()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" {}", names.join(", ")),
+    }
 }
 
 fn tell(state: &[NotifyState<'_>]) {

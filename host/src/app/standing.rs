@@ -1,5 +1,6 @@
 //! How this replica stands: what probes and the API answer from, without SQL.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::event_store::Feed;
 use crate::leadership::{Handle, Role};
-use crate::projection::roster::Roster;
+use crate::projection::roster::{Known, Roster};
 
 use super::plugins::{self, LoadedPlugins};
 
@@ -23,8 +24,25 @@ struct Inner {
     ticked: Mutex<Instant>,
     gate: watch::Sender<Gate>,
     plugins: Mutex<Option<LoadedPlugins>>,
-    election: Mutex<Option<Handle>>,
-    leading: Mutex<Option<Leading>>,
+    seats: Mutex<Vec<Seat>>,
+    leading: Mutex<BTreeMap<Option<String>, Leading>>,
+}
+
+/// A leadership that this replica competes for.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    /// The projection, when each has a leader of its own.
+    pub projection: Option<String>,
+    /// The election.
+    pub election: Handle,
+}
+
+impl Seat {
+    /// The role in it.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.election.role().borrow().clone()
+    }
 }
 
 /// Whether this replica can take part.
@@ -51,8 +69,8 @@ impl Default for Standing {
             ticked: Mutex::new(Instant::now()),
             gate: watch::channel(Gate::Closed("starting".to_owned())).0,
             plugins: Mutex::new(None),
-            election: Mutex::new(None),
-            leading: Mutex::new(None),
+            seats: Mutex::default(),
+            leading: Mutex::default(),
         }))
     }
 }
@@ -92,32 +110,60 @@ impl Standing {
         Some(refused.iter().map(plugins::text).collect())
     }
 
-    /// The election began.
-    pub fn set_election(&self, handle: Handle) {
-        *lock(&self.0.election) = Some(handle);
-    }
-
-    /// The election's handle, once there is one.
+    /// Whether this replica has a projection of this name.
     #[must_use]
-    pub fn election(&self) -> Option<Handle> {
-        lock(&self.0.election).clone()
+    pub fn knows(&self, projection: &str) -> bool {
+        let plugins = lock(&self.0.plugins);
+        plugins
+            .as_ref()
+            .is_some_and(|plugins| plugins.roster().known(projection).is_some())
     }
 
-    /// The role, once there is an election.
+    /// An election began.
+    pub fn add_seat(&self, seat: Seat) {
+        lock(&self.0.seats).push(seat);
+    }
+
+    /// Every leadership that this replica competes for; none before it takes part.
+    #[must_use]
+    pub fn seats(&self) -> Vec<Seat> {
+        lock(&self.0.seats).clone()
+    }
+
+    /// The role, once there is an election. Of several it is the one nearest to leading.
     #[must_use]
     pub fn role(&self) -> Option<Role> {
-        self.election().map(|handle| handle.role().borrow().clone())
+        let nearness = |role: &Role| match role {
+            Role::Leading(_) => 4,
+            Role::Draining { .. } => 3,
+            Role::Claiming => 2,
+            Role::Follower(_) => 1,
+            Role::Stopped => 0,
+        };
+        self.seats().iter().map(Seat::role).max_by_key(nearness)
     }
 
-    /// This replica leads, or does no more.
-    pub fn set_leading(&self, leading: Option<Leading>) {
-        *lock(&self.0.leading) = leading;
+    /// This replica leads, or does no more: everything, or this projection.
+    pub fn set_leading(&self, projection: Option<&str>, leading: Option<Leading>) {
+        let mut all = lock(&self.0.leading);
+        let projection = projection.map(str::to_owned);
+        match leading {
+            Some(leading) => all.insert(projection, leading),
+            None => all.remove(&projection),
+        };
     }
 
-    /// What is there while this replica leads.
+    /// What is there while this replica leads, of all its leaderships together.
     #[must_use]
-    pub fn leading(&self) -> Option<Leading> {
-        lock(&self.0.leading).clone()
+    pub fn leading(&self) -> Option<(Feed, Vec<Known>)> {
+        let all = lock(&self.0.leading);
+        let projections = all.iter().flat_map(|(only, one)| {
+            let mut known = one.roster.all().to_vec();
+            known.retain(|known| only.as_ref().is_none_or(|only| *only == known.name));
+            known
+        });
+        let first = all.values().next()?;
+        Some((first.feed.clone(), projections.collect()))
     }
 }
 

@@ -108,10 +108,7 @@ pub async fn append(
     schema: &Identifier,
     progress: &mut (dyn FnMut(&Summary) + Send),
 ) -> Result<Summary, Failure> {
-    let mut connection = database
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(super::migrate::unavailable)?;
+    let mut connection = database.connect(&Purpose::Admin).await?;
     match migrate::check(&mut connection, &Target::event_store(schema.clone())).await {
         // A role that only appends need not see which migrations were applied.
         Err(error) if !error.is_denied() => return Err(error.into()),

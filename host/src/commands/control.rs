@@ -5,8 +5,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 
 use super::Context;
-use super::status::unmigrated;
-use crate::app::gate::{Databases, unavailable};
+use crate::app::gate::Databases;
 use crate::database::error::Error as DatabaseError;
 use crate::database::migrate::{self, Target};
 use crate::database::session::{Purpose, bounded};
@@ -32,16 +31,10 @@ pub(super) async fn change(
     let config = &context.config.config;
     let databases = Databases::of(config)?;
     let control = Control::new(config.read_model.control_schema.clone());
-    let mut connection = databases
-        .read_model
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
     let target = Target::read_model(config.read_model.control_schema.clone());
     migrate::check(&mut connection, &target).await?;
-    let known = bounded("read model", CHANGE_TIMEOUT, control.list(&mut connection))
-        .await
-        .map_err(|error| unmigrated(&error))?;
+    let known = bounded("read model", CHANGE_TIMEOUT, control.list(&mut connection)).await?;
     if !known.iter().any(|row| row.name == name) {
         return Err(unknown(name, known.iter().map(|row| row.name.as_str())));
     }
@@ -50,8 +43,7 @@ pub(super) async fn change(
         CHANGE_TIMEOUT,
         call(&control, &mut connection, &actor()),
     )
-    .await
-    .map_err(|error| unavailable(&error))?;
+    .await?;
     Ok(if changed { Changed::Yes } else { Changed::No })
 }
 

@@ -6,8 +6,7 @@ pub mod show;
 use super::control::actor;
 use super::output::Output;
 use crate::advisory_lock::key::Key;
-use crate::config::Loaded;
-use crate::database::error::Error as DatabaseError;
+use crate::config::{LeaderScope, Loaded};
 use crate::database::identifier::Identifier;
 use crate::database::session::Database;
 use crate::error::{Exit, Failure};
@@ -29,6 +28,20 @@ pub enum Command {
     Resign(resign::Args),
 }
 
+/// Whether there is such a leader at all.
+fn fits(scope: LeaderScope, projection: Option<&str>) -> Result<(), Failure> {
+    let message = match (scope, projection) {
+        (LeaderScope::Host, Some(_)) => {
+            "one leader runs every projection ([leader] scope = \"host\"); leave --projection out"
+        }
+        (LeaderScope::Projection, None) => {
+            "each projection has its own leader ([leader] scope = \"projection\"); name it with --projection NAME"
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::new(Exit::Usage, message))
+}
+
 /// Where the lock and the terms are.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -40,6 +53,8 @@ pub struct Target {
     pub control: Identifier,
     /// The lock.
     pub key: Key,
+    /// `[leader] group`.
+    pub group: String,
 }
 
 impl Target {
@@ -54,6 +69,7 @@ impl Target {
             read_model: config.read_model_database()?,
             control: config.read_model.control_schema.clone(),
             key: lock_of(config.leader.key, projection),
+            group: config.leader.group.clone(),
         })
     }
 }
@@ -63,28 +79,20 @@ impl Target {
 /// # Errors
 /// What the command says.
 pub async fn run(args: Args, loaded: &Loaded, out: &Output) -> Result<(), Failure> {
+    let scope = loaded.config.leader.scope;
     match args.command {
+        Command::Show(args) if scope == LeaderScope::Projection && args.projection.is_none() => {
+            show::all(&args, loaded, out).await
+        }
         Command::Show(args) => {
+            fits(scope, args.projection.as_deref())?;
             let target = Target::of(loaded, args.projection.as_deref())?;
             show::run(&args, &target, out).await
         }
         Command::Resign(args) => {
+            fits(scope, args.projection.as_deref())?;
             let target = Target::of(loaded, args.projection.as_deref())?;
             resign::run(&args, &target, &actor(), out).await
         }
     }
-}
-
-/// A database that fails under a command.
-pub(crate) fn failed(error: &DatabaseError) -> Failure {
-    let exit = match error {
-        error if error.is_unavailable() => Exit::Unavailable,
-        error if matches!(error.sqlstate(), Some("42P01" | "3F000" | "42703")) => Exit::Config,
-        _ => Exit::Failed,
-    };
-    let hint = match exit {
-        Exit::Config => "; run `projector-host migrate up`",
-        _ => "",
-    };
-    Failure::new(exit, format!("{error}{hint}"))
 }

@@ -8,13 +8,17 @@ pub mod list;
 pub mod run;
 pub mod supervise;
 
+use std::collections::BTreeSet;
+
 use secrecy::SecretString;
 
 use super::output::Output;
+use crate::advisory_lock::key::Key;
 use crate::advisory_lock::registry::Registry;
-use crate::config::{Environment, Loaded};
+use crate::config::{Config, Environment, LeaderScope, Loaded};
 use crate::database::session::Database;
 use crate::error::{Exit, Failure};
+use crate::leadership::election::lock_of;
 
 /// Arguments of `locks`.
 #[derive(Debug, clap::Args)]
@@ -81,9 +85,11 @@ fn target(
         let locks = config.locks.registry.iter();
         let names = locks.map(|(name, lock)| (lock.namespace.as_str(), name.as_str()));
         let mut registry = Registry::new(names).map_err(|error| error.to_failure())?;
-        registry
-            .add_fixed(config.leader.key, "the leader lock")
-            .map_err(|error| error.to_failure())?;
+        for (key, label) in leader_locks(config) {
+            registry
+                .add_fixed(key, label)
+                .map_err(|error| error.to_failure())?;
+        }
         return Ok(Target {
             database: config.leader_database()?,
             registry,
@@ -102,6 +108,29 @@ fn target(
         database: Database::new("lock", SecretString::from(url), "locks", node()),
         registry: Registry::default(),
     })
+}
+
+/// The leader lock, or those of the projections whose plugins are here.
+fn leader_locks(config: &Config) -> Vec<(Key, String)> {
+    if config.leader.scope == LeaderScope::Host {
+        return vec![(config.leader.key, "the leader lock".to_owned())];
+    }
+    let files = std::fs::read_dir(&config.plugins.dir).into_iter().flatten();
+    let stems = files.flatten().filter_map(|file| {
+        let path = file.path();
+        let is_plugin = path.extension().is_some_and(|end| end == "wasm");
+        is_plugin.then(|| {
+            path.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+        })?
+    });
+    let named = config.projection.iter().map(|one| one.name.clone());
+    let names: BTreeSet<String> = stems.chain(named).collect();
+    let lock = |name: String| {
+        let key = lock_of(config.leader.key, Some(&name));
+        (key, format!("the leader lock of {name}"))
+    };
+    names.into_iter().map(lock).collect()
 }
 
 /// Host name and pid.

@@ -7,8 +7,7 @@ use std::io::Write;
 
 use serde_json::json;
 
-use crate::database::error::Error as DatabaseError;
-use crate::database::migrate::{self, Error, Part, Status, Target};
+use crate::database::migrate::{self, Part, Status, Target};
 use crate::database::session::{Database, Purpose};
 use crate::error::{Code, Exit, Failure};
 
@@ -131,17 +130,8 @@ async fn status(
 }
 
 async fn read(place: &Place) -> Result<Status, Failure> {
-    let mut connection = place
-        .database
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(unavailable)?;
+    let mut connection = place.database.connect(&Purpose::Admin).await?;
     Ok(migrate::status(&mut connection, &place.target).await?)
-}
-
-/// A database that cannot be reached, in the words of this command.
-pub(crate) fn unavailable(error: DatabaseError) -> Failure {
-    Failure::from(Error::Unavailable(error))
 }
 
 fn refuse_foreign(place: &Place, status: &Status) -> Result<(), Failure> {

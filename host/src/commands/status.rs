@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use super::Context;
 use super::output::{FormatArg, Output};
-use crate::app::gate::{Databases, unavailable};
-use crate::config::Config;
-use crate::database::error::Error as DatabaseError;
+use crate::app::gate::Databases;
+use crate::config::{Config, LeaderScope};
 use crate::database::session::{Purpose, bounded};
 use crate::error::{Exit, Failure};
 use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::leadership::current_leader;
+use crate::leadership::election::lock_of;
 use crate::read_model::control::Control;
 use crate::read_model::folders;
 
+use answer::Leaders;
 pub use answer::Status;
 
 /// Arguments of `status`.
@@ -60,7 +61,7 @@ fn print(status: &Status, args: &Args, out: &Output) -> Result<(), Failure> {
         out.text("\u{1b}[H\u{1b}[J")?;
     }
     out.text(&status.leader_line())?;
-    out.table(&answer::COLUMNS, status.rows())?;
+    out.table(&status.columns(), status.rows())?;
     for line in status.notes() {
         out.text(&line)?;
     }
@@ -74,29 +75,17 @@ fn print(status: &Status, args: &Args, out: &Output) -> Result<(), Failure> {
 pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let databases = Databases::of(config)?;
     let control = Control::new(config.read_model.control_schema.clone());
-    let mut model = databases
-        .read_model
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut model = databases.read_model.connect(&Purpose::Admin).await?;
     let asked = bounded("read model", ANSWER_TIMEOUT, control.list(&mut model)).await;
-    let projections = asked.map_err(|error| unmigrated(&error))?;
-    let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model))
-        .await
-        .map_err(|error| unmigrated(&error))?;
+    let projections = asked?;
+    let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model)).await?;
     let control_schema = &config.read_model.control_schema;
     let asking = folders::list(&mut model, control_schema);
-    let folders = bounded("read model", ANSWER_TIMEOUT, asking)
-        .await
-        .map_err(|error| unmigrated(&error))?;
+    let folders = bounded("read model", ANSWER_TIMEOUT, asking).await?;
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
     };
-    let mut store = databases
-        .event_store
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
+    let mut store = databases.event_store.connect(&Purpose::Admin).await?;
     let head = inspect::head(&mut store, &layout).await.map_err(failed)?;
     let positions: Vec<_> = projections
         .iter()
@@ -105,21 +94,36 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let lags = inspect::lag_seconds(&mut store, &layout, &positions)
         .await
         .map_err(failed)?;
-    let mut lock = config
-        .leader_database()?
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| unavailable(&error))?;
-    let leader = current_leader(
-        &mut lock,
-        &mut model,
-        config.leader.key,
-        &config.read_model.control_schema,
-    )
-    .await
-    .map_err(failed)?;
+    let mut lock = config.leader_database()?.connect(&Purpose::Admin).await?;
+    let leader = &config.leader;
+    let mut leaders = Leaders::default();
+    match leader.scope {
+        LeaderScope::Host => {
+            let asking = current_leader(
+                &mut lock,
+                &mut model,
+                leader.key,
+                &config.read_model.control_schema,
+            );
+            leaders.of_all = asking.await.map_err(failed)?;
+        }
+        LeaderScope::Projection => {
+            for projection in &projections {
+                let key = lock_of(leader.key, Some(&projection.name));
+                let asking = current_leader(
+                    &mut lock,
+                    &mut model,
+                    key,
+                    &config.read_model.control_schema,
+                );
+                let found = asking.await.map_err(failed)?;
+                let found = found.map(|found| found.of(&leader.group));
+                leaders.of_each.insert(projection.name.clone(), found);
+            }
+        }
+    }
     Ok(Status::new(
-        leader,
+        leaders,
         projections,
         sources.first(),
         head,
@@ -130,16 +134,4 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
 
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
-}
-
-/// A control table that is not there most often means that nobody has migrated yet.
-pub(super) fn unmigrated(error: &DatabaseError) -> Failure {
-    match error.sqlstate() {
-        Some("42P01" | "3F000") => Failure::coded(
-            Exit::Config,
-            crate::error::Code(202),
-            "the control tables are not there; run `projector-host migrate up`",
-        ),
-        _ => unavailable(error),
-    }
 }

@@ -50,15 +50,9 @@ pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
 }
 
 async fn all(context: &Context, databases: &Databases) -> Result<Vec<String>, Failure> {
-    let mut connection = databases
-        .read_model
-        .connect(&Purpose::Admin)
-        .await
-        .map_err(|error| crate::app::gate::unavailable(&error))?;
+    let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
     let control = Control::new(context.config.config.read_model.control_schema.clone());
-    let rows = bounded("read model", ANSWER_TIMEOUT, control.list(&mut connection))
-        .await
-        .map_err(|error| super::status::unmigrated(&error))?;
+    let rows = bounded("read model", ANSWER_TIMEOUT, control.list(&mut connection)).await?;
     if rows.is_empty() {
         return Err(Failure::new(
             Exit::Failed,

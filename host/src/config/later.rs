@@ -44,11 +44,6 @@ pub const LATER: &[Later] = &[
         instead: "use layout = \"projector\"",
     },
     Later {
-        key: "leader.scope",
-        refused: Refused::AnyBut("host"),
-        instead: "use scope = \"host\": one leader runs every projection",
-    },
-    Later {
         key: "defaults.on_error",
         refused: Refused::AnyBut("stop"),
         instead: "use on_error = \"stop\"",

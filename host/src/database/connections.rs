@@ -42,6 +42,12 @@ impl Connections {
         }
     }
 
+    /// Where sessions are opened.
+    #[must_use]
+    pub const fn reach(&self) -> &Database {
+        &self.database
+    }
+
     /// The database's name in messages.
     #[must_use]
     pub fn database(&self) -> &'static str {

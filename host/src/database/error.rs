@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::error::Class;
+use crate::error::{Class, Code, Exit, Failure};
+
+use super::migrate::{DENIED, READ_ONLY, UNMIGRATED};
+
+/// Code of a database that cannot be used.
+pub const UNAVAILABLE: Code = Code(201);
 
 /// A failed step on a database. The text never holds the connection URL.
 #[derive(Debug, Error)]
@@ -79,6 +84,36 @@ impl Error {
         ) || self
             .sqlstate()
             .is_some_and(|s| s.starts_with("57P") || s.starts_with("08"))
+    }
+}
+
+/// How a command ends with it. All that commands ask for are the host's own tables, so one that is not there
+/// means that nobody has migrated yet.
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        match error.sqlstate() {
+            Some("42501") => Self::coded(
+                Exit::Config,
+                DENIED,
+                format!("{error}; grant this role what `projector-host explain {DENIED}` lists"),
+            ),
+            Some("25006") => Self::coded(Exit::Config, READ_ONLY, error.to_string()),
+            Some("42P01" | "3F000" | "42703" | "42883") => Self::coded(
+                Exit::Config,
+                UNMIGRATED,
+                format!("{error}; run `projector-host migrate up`"),
+            ),
+            _ if error.is_unavailable() => {
+                Self::coded(Exit::Unavailable, UNAVAILABLE, error.to_string())
+            }
+            _ => Self::new(Exit::Failed, error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
     }
 }
 

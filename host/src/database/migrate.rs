@@ -14,7 +14,7 @@ use sqlx::postgres::PgConnection;
 
 use super::session::{Database, Purpose, bounded};
 
-pub use error::{DENIED, Error, READ_ONLY};
+pub use error::{DENIED, Error, READ_ONLY, UNMIGRATED};
 pub use part::{Migration, Part, Target};
 
 /// Longest wait for another process that migrates the same schema.

@@ -15,6 +15,9 @@ use super::error::Error;
 /// Longest wait for a new session.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// An answer that stays out for this long is in doubt.
+const DOUBT_AFTER: Duration = Duration::from_secs(5);
+
 /// `application_name` is cut by the server beyond this many bytes.
 const APPLICATION_NAME_BYTES_MAX: usize = 63;
 
@@ -247,6 +250,42 @@ pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Gives an await that may take long a limit, and asks every [`DOUBT_AFTER`] whether its server can be reached at all:
+/// a peer that has vanished is found out long before the limit, and a slow statement is left alone.
+///
+/// # Errors
+/// [`Error::TimedOut`], or why the server cannot be reached. The caller must drop the connection.
+pub async fn attended<T>(
+    database: &Database,
+    limit: Duration,
+    call: impl Future<Output = T>,
+) -> Result<T, Error> {
+    let doubt = async {
+        loop {
+            tokio::time::sleep(DOUBT_AFTER).await;
+            match database.connect(&Purpose::Admin).await {
+                // It answers, even if with a refusal.
+                Ok(_) => {}
+                Err(error) if error.sqlstate().is_some() => {}
+                Err(error) => return error,
+            }
+        }
+    };
+    let either = async {
+        tokio::select! {
+            done = call => Ok(done),
+            error = doubt => Err(error),
+        }
+    };
+    match tokio::time::timeout(limit, either).await {
+        Ok(done) => done,
+        Err(_) => Err(Error::TimedOut {
+            database: database.name,
+            limit,
+        }),
+    }
 }
 
 /// Gives an await on a connection a limit.

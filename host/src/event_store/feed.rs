@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use crate::database::error::Error as DatabaseError;
-use crate::database::session::{Database, Purpose, bounded};
+use crate::database::session::{Database, Purpose, attended, bounded};
 
 use super::BatchLimits;
 use super::error::Error;
@@ -264,7 +264,7 @@ impl Shared {
             .bind(types)
             .bind(prefixes)
             .fetch_all(connection);
-        let found = bounded(self.database.name, READ_TIMEOUT, reading).await?;
+        let found = attended(&self.database, READ_TIMEOUT, reading).await??;
         rows::found(&found, rows_max).map_err(DatabaseError::from)
     }
 }

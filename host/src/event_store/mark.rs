@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::Position;
+use crate::database::listener::ListenerState;
 
 /// What the reading service knows of the store; published at every change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +46,6 @@ pub struct Writer {
     pub user: String,
     /// Since when its transaction is open, in microseconds since 1970, if we may see it.
     pub since: Option<i64>,
-}
-
-/// Whether notifications are received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListenerState {
-    /// They are.
-    Listening,
-    /// Only polling: switched off, or the listening session is down.
-    PollingOnly,
 }
 
 /// Whether the store can be read.

@@ -15,17 +15,18 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::database::backoff;
+use crate::database::listener::{Listener, ListenerState};
 use crate::error::Class;
+use crate::telemetry::metrics::StoreMetrics;
 
 use super::Options;
 use super::error::Error;
 use super::event::Position;
 use super::feed::{Feed, Rows, Shared};
 use super::layout::Layout;
-use super::mark::{ListenerState, Mark, SourceState};
+use super::mark::{Mark, SourceState};
 use super::preflight::StoreIdentity;
 use super::ring::Ring;
-use super::wakeup::Listener;
 use look::Look;
 use session::Session;
 
@@ -46,6 +47,7 @@ pub struct Service {
     shared: Arc<Shared>,
     /// Which store is read: the one of the first session, or the expected one.
     identity: watch::Sender<Option<StoreIdentity>>,
+    metrics: StoreMetrics,
 }
 
 impl Service {
@@ -75,6 +77,7 @@ impl Service {
             mark,
             shared,
             identity,
+            metrics: StoreMetrics::default(),
         };
         (service, feed)
     }
@@ -83,6 +86,13 @@ impl Service {
     #[must_use]
     pub fn expecting(self, identity: StoreIdentity) -> Self {
         self.identity.send_replace(Some(identity));
+        self
+    }
+
+    /// Counts here what others may want to know.
+    #[must_use]
+    pub fn counting(mut self, metrics: StoreMetrics) -> Self {
+        self.metrics = metrics;
         self
     }
 
@@ -99,6 +109,7 @@ impl Service {
                 channel: self.layout.channel(),
                 wake: Arc::clone(&wake),
                 state,
+                reconnects: self.metrics.reconnects.clone(),
             };
             tokio::spawn(listener.run(shutdown.child_token()))
         });

@@ -1,14 +1,14 @@
 //! Probes. None of them runs SQL, so a slow database never gets a healthy host killed.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::app::standing::Gate;
+use crate::app::standing::{Gate, Seat};
 use crate::event_store::SourceState;
-use crate::leadership::Role;
+use crate::leadership::{Denied, Role};
 
 use super::View;
 
@@ -35,15 +35,16 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
         detail["waiting_for"] = json!(why);
     }
     if let Some(Role::Follower(denied)) = standing.role() {
-        detail["denied"] = json!({
-            "reason": denied.reason,
-            "since": denied.since.to_string(),
-            "overdue": denied.overdue,
-            "holder": denied.holder.map(|holder| holder.describe()),
-        });
+        detail["denied"] = told(denied);
     }
-    if let Some(leading) = standing.leading() {
-        let mark = leading.feed.mark().borrow().clone();
+    for (projection, seat) in by_projection(&standing.seats()) {
+        detail["leaderships"][projection] = match seat.role() {
+            Role::Follower(denied) => json!({ "role": "follower", "denied": told(denied) }),
+            role => json!({ "role": role.as_str() }),
+        };
+    }
+    if let Some((feed, all)) = standing.leading() {
+        let mark = feed.mark().borrow().clone();
         if let SourceState::Failing { error, .. } = &mark.source {
             detail["event_store"] = json!({ "failing": error });
         }
@@ -52,7 +53,6 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
         } else {
             "polling only"
         });
-        let all = leading.roster.all();
         let projections = all.iter().map(|known| {
             json!({
                 "name": known.name,
@@ -73,14 +73,49 @@ pub(super) async fn startup(State(view): State<View>) -> Answer {
     answer(done, json!({ "plugins_compiled": done }))
 }
 
+/// With a leader for each projection: whether this replica leads any, and which.
 pub(super) async fn leader(State(view): State<View>) -> Answer {
-    let role = view.standing.role();
-    let leading = role.as_ref().and_then(Role::leadership);
-    let word = role.as_ref().map_or("starting", Role::as_str);
-    answer(
-        leading.is_some(),
-        json!({ "role": word, "term": leading.map(|leadership| leadership.term.0) }),
-    )
+    let (leads, mut detail) = led(view.standing.role().as_ref());
+    for (projection, seat) in by_projection(&view.standing.seats()) {
+        detail["projections"][projection] = led(Some(&seat.role())).1;
+    }
+    answer(leads, detail)
+}
+
+/// Whether this replica leads one projection, alone or with all others.
+pub(super) async fn leader_of(State(view): State<View>, Path(projection): Path<String>) -> Answer {
+    let seats = view.standing.seats();
+    let seat = seats.iter().find(|seat| match &seat.projection {
+        Some(own) => *own == projection,
+        None => view.standing.knows(&projection),
+    });
+    if seat.is_none() && view.standing.refused_plugins().is_some() && !seats.is_empty() {
+        let error = format!("this replica has no projection {projection}");
+        return (StatusCode::NOT_FOUND, Json(json!({ "error": error })));
+    }
+    let (leads, detail) = led(seat.map(Seat::role).as_ref());
+    answer(leads, detail)
+}
+
+fn led(role: Option<&Role>) -> (bool, Value) {
+    let leading = role.and_then(Role::leadership);
+    let word = role.map_or("starting", Role::as_str);
+    let term = leading.map(|leadership| leadership.term.0);
+    (leading.is_some(), json!({ "role": word, "term": term }))
+}
+
+fn by_projection(seats: &[Seat]) -> impl Iterator<Item = (&str, &Seat)> {
+    let named = seats.iter();
+    named.filter_map(|seat| Some((seat.projection.as_deref()?, seat)))
+}
+
+fn told(denied: Denied) -> Value {
+    json!({
+        "reason": denied.reason,
+        "since": denied.since.to_string(),
+        "overdue": denied.overdue,
+        "holder": denied.holder.map(|holder| holder.describe()),
+    })
 }
 
 /// Bounds that a projection may be behind.
@@ -95,13 +130,11 @@ pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) 
         let error = "a bound in seconds is not available yet; ask for events";
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": error })));
     }
-    let Some(leading) = view.standing.leading() else {
+    let Some((feed, all)) = view.standing.leading() else {
         return answer(false, json!({ "leading": false }));
     };
-    let head = leading.feed.mark().borrow().head;
-    let lags: Vec<(String, i64)> = leading
-        .roster
-        .all()
+    let head = feed.mark().borrow().head;
+    let lags: Vec<(String, i64)> = all
         .iter()
         .map(|known| {
             (

@@ -5,6 +5,7 @@
 //! the leadership too. Must never: decide anything by itself; all decisions are in [`role`](super::role).
 
 mod handle;
+mod handover;
 mod publish;
 mod steps;
 
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::clock::{Clock, Moment};
 use super::error::Error;
 use super::lease::Keeper;
+use super::load::{Load, Share};
 use super::role::{Action, Input, Machine, Phase, Timing};
 use super::session::{Facts, Site};
 use super::term::Claimed;
@@ -27,7 +29,9 @@ use super::{Denied, Leadership, Role};
 use crate::advisory_lock::key::Key;
 use crate::database::identifier::Identifier;
 use crate::database::session::Database;
+use crate::telemetry::metrics::LeaderMetrics;
 use handle::Shared;
+use handover::HandOver;
 use steps::{Background, Lane, TermDone};
 
 /// What an election needs to know.
@@ -43,6 +47,8 @@ pub struct Options {
     pub key: Key,
     /// With `[leader] scope = "projection"`: the projection that this election is for.
     pub projection: Option<String>,
+    /// What this replica holds in all its elections.
+    pub load: Load,
     /// The database of `[leader] database`.
     pub lock_database: Database,
     /// The read-model database.
@@ -53,6 +59,8 @@ pub struct Options {
     pub timing: Timing,
     /// After this long without leading, [`Denied::overdue`] is set.
     pub denied_limit: Duration,
+    /// Counts what others may want to know.
+    pub metrics: LeaderMetrics,
 }
 
 impl Options {
@@ -63,7 +71,8 @@ impl Options {
     }
 }
 
-/// The lock of an installation, or of one of its projections.
+/// The lock of an installation, or of one of its projections: then the rule of `docs/locks.md` makes it from the
+/// namespace `projector-leader` and the name `<key>/<projection>`. It never changes between releases.
 #[must_use]
 pub fn lock_of(key: Key, projection: Option<&str>) -> Key {
     match projection {
@@ -121,6 +130,8 @@ struct Service {
     /// Of the session that holds the lock.
     facts: Option<Facts>,
     claimed: Option<Claimed>,
+    /// While the lock is held.
+    share: Option<Share>,
     /// While leading.
     leading: Option<(Leadership, Keeper)>,
     denied: Denied,
@@ -129,6 +140,9 @@ struct Service {
     denied_since: Moment,
     inspected_at: Option<Moment>,
     warned_of: Option<i32>,
+    /// Somebody else held the lock at the last try, and nothing failed since.
+    stands_by: bool,
+    handover: HandOver,
     published: Phase,
     stopping: bool,
 }
@@ -143,13 +157,16 @@ impl Service {
         denied: Denied,
     ) -> Self {
         let now = clock.now();
+        let site = Site {
+            database: options.lock_database.clone(),
+            key: options.lock(),
+            local_lease: options.timing.local_lease,
+            server_lease: options.timing.server_lease,
+        };
         Self {
-            site: Site {
-                database: options.lock_database.clone(),
-                key: options.lock(),
-                local_lease: options.timing.local_lease,
-                server_lease: options.timing.server_lease,
-            },
+            handover: HandOver::new(&site, options.metrics.reconnects.clone()),
+            stands_by: false,
+            site,
             machine: Machine::new(options.timing, now, rand::random()),
             options,
             shutdown,
@@ -161,6 +178,7 @@ impl Service {
             holder_step: None,
             facts: None,
             claimed: None,
+            share: None,
             leading: None,
             // Before the first try there is nothing to say.
             said: Some(denied.reason.clone()),
@@ -179,6 +197,7 @@ impl Service {
             self.take_requests();
             self.turn(input.take());
             if matches!(self.machine.phase(), Phase::Stopped) {
+                self.handover.end().await;
                 return;
             }
             let sleep = self
@@ -193,6 +212,7 @@ impl Service {
                     None
                 }
                 () = self.shared.wake.notified() => None,
+                () = self.handover.announced() => Some(Input::Hint),
                 () = self.shutdown.cancelled(), if !self.stopping => None,
                 () = tokio::time::sleep(sleep) => None,
             };
@@ -237,10 +257,29 @@ impl Service {
             Action::Try => self.try_lock(),
             Action::Beat { deep } => self.beat(deep),
             Action::Release { term } => self.release(term.is_some()),
-            Action::Drop => self.lane = Lane::Closed,
+            Action::Drop => {
+                self.stands_by = false;
+                self.lane = Lane::Closed;
+            }
             Action::Claim => self.claim(),
             Action::CheckTerm => self.check_term(),
             Action::DropTermStep => self.term_step = None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_a_projection_never_changes() {
+        let installation = Key::Single(0x5049_434F_4351_5253);
+        assert_eq!(lock_of(installation, None), installation);
+        let check = |key, projection: &str, expected| {
+            assert_eq!(lock_of(key, Some(projection)), Key::Single(expected));
+        };
+        check(installation, "order", 8_684_509_768_238_455_844);
+        check(Key::Pair(1, -2), "order", -2_552_844_552_706_611_337);
     }
 }

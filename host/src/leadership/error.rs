@@ -7,6 +7,9 @@ use thiserror::Error;
 use crate::database;
 use crate::error::{Class, Code, Exit, Failure};
 
+/// A primary that was replaced.
+pub const OLD_PRIMARY: Code = Code(412);
+
 /// A failed step of the election.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -105,6 +108,19 @@ impl Refusal {
                 "the control schema `{control}` is in use under the lock key {other} by node `{node}` on {host}, but \
                  this replica is configured with {own}; give both the same [leader] key and database, or their own \
                  control schemas"
+            ),
+        }
+    }
+
+    /// The server was replaced by its promoted standby and goes on as if nothing had happened.
+    #[must_use]
+    pub fn old_primary(what: &str, timeline: &str, seen: &str, control: &str) -> Self {
+        Self {
+            code: OLD_PRIMARY,
+            exit: None,
+            message: format!(
+                "the {what} is an old primary: it stands on timeline {timeline}, but timeline {seen} was read already; \
+                 give the address of the new one; if going back was intended, run DELETE FROM {control}.sources"
             ),
         }
     }

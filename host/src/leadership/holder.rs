@@ -80,6 +80,15 @@ pub struct Leader {
     pub term_id: Uuid,
 }
 
+impl Leader {
+    /// Named by its installation alone; its row may stand for one projection of it.
+    #[must_use]
+    pub fn of(mut self, group: &str) -> Self {
+        group.clone_into(&mut self.group);
+        self
+    }
+}
+
 /// Who leads now: the row of the newest term whose session really holds the lock.
 ///
 /// `None` when nobody holds the lock, or when the holder has not claimed a term (yet).

@@ -35,6 +35,21 @@ pub enum Cause {
     Shutdown,
 }
 
+impl Cause {
+    /// The word used in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionLost => "session-lost",
+            Self::LeaseRanOut => "lease-ran-out",
+            Self::TermLost => "term-lost",
+            Self::Resigned => "resigned",
+            Self::Stalled => "stalled",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -212,6 +227,8 @@ pub struct Machine {
     /// A follower's next step.
     next_at: Moment,
     failures: u32,
+    /// The lock became free while a try was under way, which may have been sent before that.
+    hinted: bool,
     stopping: bool,
 }
 
@@ -227,6 +244,7 @@ impl Machine {
             term_busy: false,
             next_at: now,
             failures: 0,
+            hinted: false,
             stopping: false,
         }
     }
@@ -333,13 +351,23 @@ impl Machine {
                 self.lane = Lane::Idle;
                 self.failures = 0;
                 self.next_at = now + self.dice.around(self.timing.retry_interval);
+                if std::mem::take(&mut self.hinted) {
+                    self.hint(now);
+                }
             }
             Input::Won { sent_at } => self.won(now, sent_at),
             Input::Beat {
                 sent_at,
                 resign_requested,
             } => self.beat(now, sent_at, resign_requested, out),
-            Input::BeatFailed => self.lose(now, Cause::SessionLost, out),
+            Input::BeatFailed => {
+                // A process that stood still finds both at once: the lease ran out first.
+                let cause = match self.held_mut() {
+                    Some(held) if now >= held.trusted_until => Cause::LeaseRanOut,
+                    _ => Cause::SessionLost,
+                };
+                self.lose(now, cause, out);
+            }
             Input::Released => self.released(now),
             Input::Claimed(term) => self.claimed(now, term),
             Input::ClaimFailed | Input::TermHeld | Input::TermUnknown => self.term_step_done(now),
@@ -368,12 +396,7 @@ impl Machine {
                 self.stopping = true;
                 self.drain(now, Cause::Shutdown, out);
             }
-            Input::Hint => {
-                if matches!((&self.state, &self.lane), (State::Follower, Lane::Idle)) {
-                    let soon = now + self.dice.below(self.timing.hint_delay_max);
-                    self.next_at = self.next_at.min(soon);
-                }
-            }
+            Input::Hint => self.hint(now),
             Input::Progress(at) => {
                 if let State::Leading { progress, .. } = &mut self.state {
                     *progress = (*progress).max(at);

@@ -17,9 +17,6 @@ use crate::advisory_lock::key::Key;
 use crate::advisory_lock::probe;
 use crate::database::session::{Database, Purpose, bounded};
 
-/// Notified, with an empty payload, after a leader gave its lock back.
-pub const HANDOVER_CHANNEL: &str = "projector_leader";
-
 /// Longest closing of a session; the server has freed the lock by then anyway.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -45,6 +42,8 @@ pub struct Facts {
     pub postmaster_start: String,
     /// System identifier and name of the database: advisory locks are per database.
     pub lock_database: String,
+    /// Rises with each promotion; empty in recovery.
+    pub timeline: String,
 }
 
 /// An open session without the lock.
@@ -82,6 +81,17 @@ pub struct Beat {
 #[must_use]
 pub fn resign_key(key: Key, term_id: Uuid) -> Key {
     Key::derive("projector-leader-resign", &format!("{key}/{term_id}"))
+}
+
+/// Notified, with an empty payload, after a leader gave the lock with this key back. Those who compete for one
+/// lock listen to one channel, whatever their groups are called.
+#[must_use]
+pub fn handover_channel(key: Key) -> String {
+    let tag = key.tag();
+    format!(
+        "projector_leader_{:08x}{:08x}_{}",
+        tag.classid, tag.objid, tag.objsubid
+    )
 }
 
 impl Session {
@@ -226,7 +236,7 @@ impl Held {
             sqlx::query_scalar(AssertSqlSafe(unlock)).fetch_one(&mut connection),
         )
         .await?;
-        let notify = sqlx::query("SELECT pg_notify($1, '')").bind(HANDOVER_CHANNEL);
+        let notify = sqlx::query("SELECT pg_notify($1, '')").bind(handover_channel(site.key));
         if let Err(error) = bounded(name, CLOSE_LIMIT, notify.execute(&mut connection)).await {
             tracing::debug!(%error, "could not announce the hand-over");
         }
@@ -260,6 +270,7 @@ async fn check(
             system_identifier(connection, name, limit).await?,
             get::<String>(&row, 4)?
         ),
+        timeline: get::<Option<String>>(&row, 5)?.unwrap_or_default(),
     };
     if get::<bool>(&row, 1)? {
         return Err(Error::Refused(Refusal::standby(name, false)));

@@ -49,6 +49,8 @@ pub struct Claimant {
     pub lock_key: String,
     /// The database that the lock is in.
     pub lock_database: String,
+    /// Its timeline, which rises with each promotion.
+    pub lock_timeline: String,
     /// The session that holds the lock.
     pub backend_pid: i32,
 }
@@ -68,10 +70,7 @@ impl Claimant {
     /// The key of the leadership row: the group, or the group and the projection.
     #[must_use]
     pub fn row_key(&self) -> String {
-        match &self.projection {
-            None => self.group.clone(),
-            Some(projection) => format!("{}/{projection}", self.group),
-        }
+        row_key(&self.group, self.projection.as_deref())
     }
 
     /// Claims the next term. `rival_is_alive` says whether the session that claimed under another key still
@@ -148,6 +147,7 @@ impl Claimant {
         .await
         .map_err(|error| self.understand(error))?;
         rival::refuse(&mut transaction, self, rival_is_alive).await?;
+        self.refuse_old_primary(&mut transaction).await?;
         let row = sqlx::query(AssertSqlSafe(self.sql(include_str!("term/claim.sql"))))
             .bind(&row_key)
             .bind(term_id)
@@ -174,6 +174,28 @@ impl Claimant {
             term_id,
             since,
         })
+    }
+
+    /// An old primary that nobody told of its standby's promotion grants the same lock once more.
+    async fn refuse_old_primary(&self, transaction: &mut PgConnection) -> Result<(), Error> {
+        let system = self.lock_database.split('/').next().unwrap_or_default();
+        let sql = self.sql(include_str!("term/newest_timeline.sql"));
+        let newest: Option<String> = sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(system)
+            .fetch_one(transaction)
+            .await
+            .map_err(|error| self.understand(error))?;
+        match newest {
+            Some(newest) if is_older(&self.lock_timeline, &newest) => {
+                Err(Error::Refused(Refusal::old_primary(
+                    &format!("lock database {}", self.lock_database),
+                    &self.lock_timeline,
+                    &newest,
+                    self.control.as_str(),
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the term still stands; marks it as seen. `None` when somebody holds the row.
@@ -222,6 +244,21 @@ impl Claimant {
             _ => error.into(),
         }
     }
+}
+
+/// The key of the row of an installation, or of one of its projections.
+#[must_use]
+pub fn row_key(group: &str, projection: Option<&str>) -> String {
+    match projection {
+        None => group.to_owned(),
+        Some(projection) => format!("{group}/{projection}"),
+    }
+}
+
+/// Whether a server stands on a timeline before one that was seen. Timelines are eight hexadecimal digits.
+#[must_use]
+pub fn is_older(timeline: &str, seen: &str) -> bool {
+    timeline.len() == seen.len() && timeline < seen
 }
 
 pub use rival::Watcher;

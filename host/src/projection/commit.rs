@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use crate::database::connections::Connections;
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
-use crate::database::session::bounded;
+use crate::database::session::{attended, bounded};
 use crate::read_model::check::Shapes;
 use crate::read_model::checkpoint::{Checkpoints, GenerationKey, Missed, Step};
 use crate::read_model::fold::Folded;
@@ -18,6 +18,9 @@ use super::failure::Failure;
 
 /// Longest transaction. The server's own `statement_timeout` is shorter, so this only catches dead peers.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Longest wait for the answer to COMMIT. It may have been obeyed all the same: the checkpoint is read again.
+const COMMIT_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a projection's batches go.
 #[derive(Debug, Clone)]
@@ -59,7 +62,6 @@ impl Target {
     /// When the checkpoint moved, a write is refused, or the database fails.
     pub async fn commit(&self, step: &Step, folded: Option<&Folded>) -> Result<u64, NotCommitted> {
         let mut loan = self.connections.lend().await?;
-        let name = self.connections.database();
         let whole = async {
             match self.transaction(&mut loan, step, folded).await {
                 Err(NotCommitted::Missed(_)) => {
@@ -72,7 +74,7 @@ impl Target {
                 other => other,
             }
         };
-        match tokio::time::timeout(COMMIT_TIMEOUT, whole).await {
+        match attended(self.connections.reach(), COMMIT_TIMEOUT, whole).await {
             Ok(Ok(touched)) => {
                 loan.give_back();
                 Ok(touched)
@@ -83,11 +85,7 @@ impl Target {
             }
             // The session closes here, which rolls back.
             Ok(Err(failed)) => Err(failed),
-            Err(_) => Err(DatabaseError::TimedOut {
-                database: name,
-                limit: COMMIT_TIMEOUT,
-            }
-            .into()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -122,10 +120,8 @@ impl Target {
         let touched = write::apply(connection, &self.schema, &self.shapes, folded)
             .await
             .map_err(|error| NotCommitted::Failed(error.into()))?;
-        connection
-            .execute("COMMIT")
-            .await
-            .map_err(DatabaseError::from)?;
+        let name = self.connections.database();
+        bounded(name, COMMIT_ANSWER_TIMEOUT, connection.execute("COMMIT")).await?;
         Ok(touched)
     }
 

@@ -202,7 +202,10 @@ impl Session<'_> {
                         time.max(std::time::Duration::from_secs_f64(seconds)),
                     );
                 }
-                Err(NotCommitted::Missed(Missed::Fenced)) => return Ended::Fenced,
+                Err(NotCommitted::Missed(Missed::Fenced)) => {
+                    self.metrics.fenced();
+                    return Ended::Fenced;
+                }
                 Err(NotCommitted::Missed(Missed::Changed)) => return Ended::Changed,
                 Err(NotCommitted::Failed(failure)) => {
                     return Ended::Failed {

@@ -57,6 +57,8 @@ pub struct Supervisor {
     pub roster: Roster,
     /// How those run of which only the record is known.
     pub unknown: Unknown,
+    /// Set when every projection has a leader of its own: other rows are their leaders' business.
+    pub only: Option<String>,
     /// Where events come from.
     pub feed: Feed,
     /// Which store that is.
@@ -87,7 +89,7 @@ impl Supervisor {
         loop {
             // Also those that came in the meantime.
             changes.mark_unchanged();
-            for known in self.roster.all().iter() {
+            for known in self.all() {
                 if revisions.contains_key(&known.name) {
                     continue;
                 }
@@ -122,7 +124,7 @@ impl Supervisor {
                     }
                 },
                 _ = tick.tick() => {
-                    if self.roster.all().iter().all(|known| known.progress.is_alive()) {
+                    if self.all().iter().all(|known| known.progress.is_alive()) {
                         self.watchdog.tick();
                     }
                     if let Err(error) = self.control(&checkpoints, &revisions, &mut written).await {
@@ -140,6 +142,13 @@ impl Supervisor {
         outcome
     }
 
+    /// What this leader leads.
+    fn all(&self) -> Vec<Known> {
+        let mut all = self.roster.all().to_vec();
+        all.retain(|known| self.only.as_ref().is_none_or(|only| *only == known.name));
+        all
+    }
+
     async fn control(
         &self,
         checkpoints: &Checkpoints,
@@ -147,7 +156,7 @@ impl Supervisor {
         written: &mut Written,
     ) -> Result<(), DatabaseError> {
         let mark = self.feed.mark().borrow().clone();
-        let all = self.roster.all();
+        let all = self.all();
         for known in all.iter() {
             let state = known.progress.state(&mark).as_str();
             let metrics = self.shared.metrics.projection(&known.name);
@@ -173,6 +182,10 @@ impl Supervisor {
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let written_state: String = row.try_get(3)?;
+            if self.only.as_ref().is_some_and(|only| *only != projection) {
+                continue;
+            }
             if let Some(sender) = revisions.get(&projection) {
                 sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }
@@ -189,16 +202,13 @@ impl Supervisor {
             let state = known.progress.state(&mark);
             // A new row starts by itself; pause and stop write their own state with their own fields.
             let follows = !matches!(state, State::Starting | State::Paused | State::Stopped);
-            if follows && written.states.get(&key) != Some(&state) {
+            if follows && written_state != state.as_str() {
                 bounded(
                     name,
                     limit,
                     checkpoints.state(&mut loan, &key, state.as_str()),
                 )
                 .await?;
-                written.states.insert(key, state);
-            } else if !follows {
-                written.states.remove(&key);
             }
         }
         if written.mark.as_ref() != Some(&mark) {
@@ -218,7 +228,6 @@ impl Supervisor {
 /// What was written last, so that an idle host writes nothing.
 #[derive(Debug, Default)]
 struct Written {
-    states: HashMap<GenerationKey, State>,
     mark: Option<Mark>,
 }
 

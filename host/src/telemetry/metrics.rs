@@ -70,6 +70,35 @@ struct ByState {
     state: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCause {
+    cause: &'static str,
+}
+
+/// What the reading of the event store counts. The default counts for nobody.
+#[derive(Debug, Clone, Default)]
+pub struct StoreMetrics {
+    /// Gaps that were waited for.
+    pub gap_waits: Counter,
+    /// Listening sessions that replaced a lost one.
+    pub reconnects: Counter,
+}
+
+/// What the election counts. The default counts for nobody.
+#[derive(Debug, Clone, Default)]
+pub struct LeaderMetrics {
+    ended: Family<ByCause, Counter>,
+    /// Listening sessions that replaced a lost one.
+    pub reconnects: Counter,
+}
+
+impl LeaderMetrics {
+    /// A leadership ended, for this reason.
+    pub fn ended(&self, cause: &'static str) {
+        self.ended.get_or_create(&ByCause { cause }).inc();
+    }
+}
+
 type Durations = Family<ByStage, Histogram, fn() -> Histogram>;
 type Sizes = Family<ByProjection, Histogram, fn() -> Histogram>;
 
@@ -83,14 +112,18 @@ struct Inner {
     head: Gauge,
     high_water: Gauge,
     listening: Gauge,
+    of_store: StoreMetrics,
     leader: Gauge,
+    projection_leader: Family<ByProjection, Gauge>,
     leader_changes: Counter,
+    of_leader: LeaderMetrics,
     denied_overdue: Gauge,
     positions: Family<ByProjection, Gauge>,
     lag_events: Family<ByProjection, Gauge>,
     states: Family<ByState, Gauge>,
     events: Family<ByProjection, Counter>,
     batches: Family<ByProjection, Counter>,
+    fenced: Family<ByProjection, Counter>,
     batch_events: Sizes,
     durations: Durations,
     retries: Family<ByClass, Counter>,
@@ -117,6 +150,11 @@ impl Metrics {
             "Version of this program",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
+        let reconnects = counter(
+            &mut registry,
+            "listener_reconnects",
+            "How often a listening session was replaced after it was lost",
+        );
         let inner = Inner {
             head: gauge(
                 &mut registry,
@@ -133,20 +171,37 @@ impl Metrics {
                 "listening",
                 "1 while notifications are received, 0 while polling only",
             ),
+            of_store: StoreMetrics {
+                gap_waits: counter(
+                    &mut registry,
+                    "gap_waits",
+                    "Gaps in the positions that a running transaction could still fill, and that were waited for",
+                ),
+                reconnects: reconnects.clone(),
+            },
             leader: gauge(&mut registry, "leader", "1 while this replica leads"),
-            leader_changes: {
-                let counter = Counter::default();
-                registry.register(
-                    "leader_changes",
-                    "How often this replica began to lead",
-                    counter.clone(),
-                );
-                counter
+            projection_leader: family(
+                &mut registry,
+                "projection_leader",
+                "1 while this replica leads a projection",
+            ),
+            leader_changes: counter(
+                &mut registry,
+                "leader_changes",
+                "How often this replica began to lead",
+            ),
+            of_leader: LeaderMetrics {
+                ended: family(
+                    &mut registry,
+                    "leaderships_ended",
+                    "How often this replica stopped leading, by cause",
+                ),
+                reconnects,
             },
             denied_overdue: gauge(
                 &mut registry,
                 "leader_denied_overdue",
-                "1 when this replica has been a standby for longer than its limit while nobody leads in its group",
+                "1 when this replica has been a standby for longer than [leader] denied_limit",
             ),
             positions: family(
                 &mut registry,
@@ -165,6 +220,11 @@ impl Metrics {
             ),
             events: family(&mut registry, "events", "Events applied"),
             batches: family(&mut registry, "batches", "Batches committed"),
+            fenced: family(
+                &mut registry,
+                "fenced_batches",
+                "Batches that matched no checkpoint, since a newer term was claimed",
+            ),
             batch_events: Family::new_with_constructor(sizes as fn() -> Histogram),
             durations: Family::new_with_constructor(seconds as fn() -> Histogram),
             retries: family(
@@ -233,6 +293,18 @@ impl Metrics {
         self.0.listening.set(i64::from(listening));
     }
 
+    /// For the reading of the event store.
+    #[must_use]
+    pub fn of_store(&self) -> StoreMetrics {
+        self.0.of_store.clone()
+    }
+
+    /// For the election.
+    #[must_use]
+    pub fn of_leader(&self) -> LeaderMetrics {
+        self.0.of_leader.clone()
+    }
+
     /// Whether this replica leads.
     pub fn leads(&self, leads: bool) {
         if self.0.leader.set(i64::from(leads)) == 0 && leads {
@@ -254,7 +326,18 @@ impl Metrics {
         self.0.reload_failures.inc();
     }
 
-    /// Whether nobody of the group has led for too long.
+    /// Whether this replica leads a projection.
+    pub fn leads_projection(&self, name: &str, leads: bool) {
+        let by = ByProjection {
+            projection: name.to_owned(),
+        };
+        self.0
+            .projection_leader
+            .get_or_create(&by)
+            .set(i64::from(leads));
+    }
+
+    /// Whether this replica has been a standby for longer than its limit.
     pub fn denied(&self, overdue: bool) {
         self.0.denied_overdue.set(i64::from(overdue));
     }
@@ -330,6 +413,11 @@ impl ProjectionMetrics {
             .set(position.0);
     }
 
+    /// A batch matched no checkpoint, since a newer term was claimed.
+    pub fn fenced(&self) {
+        self.all.0.fenced.get_or_create(&self.by()).inc();
+    }
+
     /// A run failed for the moment.
     pub fn retried(&self, class: Class) {
         self.all
@@ -387,6 +475,12 @@ fn gauge(registry: &mut Registry, name: &str, help: &str) -> Gauge {
     let gauge = Gauge::default();
     registry.register(name, help, gauge.clone());
     gauge
+}
+
+fn counter(registry: &mut Registry, name: &str, help: &str) -> Counter {
+    let counter = Counter::default();
+    registry.register(name, help, counter.clone());
+    counter
 }
 
 fn family<L, M>(registry: &mut Registry, name: &str, help: &str) -> Family<L, M>

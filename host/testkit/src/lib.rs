@@ -24,11 +24,15 @@ mod account;
 mod database;
 pub mod domain;
 mod error;
+pub mod history;
 mod installation;
+pub mod proxy;
 pub mod random;
 mod server;
 pub mod site;
+pub mod skip;
 mod tool;
+pub mod torture;
 mod url;
 
 pub use database::{SERVER_VARIABLE, TestDatabase, test_database};

@@ -49,7 +49,7 @@ impl Server {
     /// Makes an empty server and starts it; about a second, most of it `initdb`.
     pub fn start(options: ServerOptions) -> Result<Self> {
         let installation = installation(&options)?;
-        let folder = Folder::create(Account::pick()?)?;
+        let folder = Folder::create(Account::pick()?, options.parent.as_deref())?;
         let mut command = folder.command(&installation.program("initdb")?);
         command.args([
             "--no-sync",
@@ -61,6 +61,9 @@ impl Server {
             "-D",
         ]);
         tool::run("initdb", command.arg(folder.data()))?;
+        if let Some(network) = &options.trusted {
+            folder.trust(network)?;
+        }
         Self::start_in(folder, installation, options)
     }
 
@@ -167,6 +170,32 @@ impl Server {
             self.port,
         )?);
         Ok(())
+    }
+
+    /// Puts a stopped server's data aside, for [`restore`](Self::restore).
+    pub fn save(&self) -> Result<()> {
+        if self.process().is_some() {
+            return Err(Error::Running);
+        }
+        self.folder.save()
+    }
+
+    /// Gives a stopped server the data that were put aside, as a restore from a backup does.
+    pub fn restore(&self) -> Result<()> {
+        if self.process().is_some() {
+            return Err(Error::Running);
+        }
+        self.folder.restore()
+    }
+
+    /// Whether its process has ended by itself; it can be started again then.
+    pub fn has_ended(&self) -> bool {
+        let mut process = self.process();
+        let ended = process.as_mut().is_none_or(Postmaster::has_ended);
+        if ended {
+            *process = None;
+        }
+        ended
     }
 
     /// Stops it and starts it again.

@@ -74,7 +74,7 @@ pub struct Site {
     psql: PathBuf,
     /// Dropped with the site.
     _kept: Vec<TestDatabase>,
-    server: Option<Server>,
+    servers: Vec<Server>,
     folder: TempDir,
 }
 
@@ -97,13 +97,22 @@ impl Site {
             kept[0].url().to_owned(),
             kept[kept.len() - 1].url().to_owned(),
         );
-        Self::new(programs, urls, leader, kept, None)
+        Self::new(programs, urls, leader, kept, Vec::new())
     }
 
     /// A migrated site on a server of its own, that a test may stop and start.
     pub fn own_server(programs: Programs, databases: Databases, leader: &str) -> Self {
-        let server =
-            Server::start(ServerOptions::default()).expect("a PostgreSQL server can be started");
+        Self::own_server_with(programs, databases, leader, ServerOptions::default())
+    }
+
+    /// The same with options for the server.
+    pub fn own_server_with(
+        programs: Programs,
+        databases: Databases,
+        leader: &str,
+        options: ServerOptions,
+    ) -> Self {
+        let server = Server::start(options).expect("a PostgreSQL server can be started");
         let model = match databases {
             Databases::One => "events",
             Databases::Two => "models",
@@ -114,9 +123,49 @@ impl Site {
                 .expect("a fresh server takes databases");
         }
         let urls = (server.url("events"), server.url(model));
-        let site = Self::new(programs, urls, leader, Vec::new(), Some(server));
+        let site = Self::new(programs, urls, leader, Vec::new(), vec![server]);
         site.migrate();
         site
+    }
+
+    /// A migrated site on two servers of its own: one has the events, the other the rows.
+    pub fn two_servers(programs: Programs, leader: &str, options: &ServerOptions) -> Self {
+        let servers = ["events", "models"].map(|database| {
+            let server =
+                Server::start(options.clone()).expect("a PostgreSQL server can be started");
+            server
+                .create_database(database)
+                .expect("a fresh server takes databases");
+            server
+        });
+        let urls = (servers[0].url("events"), servers[1].url("models"));
+        let site = Self::new(programs, urls, leader, Vec::new(), servers.into());
+        site.migrate();
+        site
+    }
+
+    /// A migrated site whose events are in a database that the test has made, and its rows in one that all share.
+    pub fn with_store(programs: Programs, store: &str, leader: &str) -> Self {
+        let model = test_database().expect("a PostgreSQL server can be had");
+        let urls = (store.to_owned(), model.url().to_owned());
+        let site = Self::new(programs, urls, leader, vec![model], Vec::new());
+        site.migrate();
+        site
+    }
+
+    /// A migrated site in databases that the test has made: events, rows.
+    pub fn at(programs: Programs, store: &str, model: &str, leader: &str) -> Self {
+        let urls = (store.to_owned(), model.to_owned());
+        let site = Self::new(programs, urls, leader, Vec::new(), Vec::new());
+        site.migrate();
+        site
+    }
+
+    /// Puts a file into the site's folder and gives its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).expect("there is room");
+        path.to_string_lossy().into_owned()
     }
 
     fn new(
@@ -124,9 +173,11 @@ impl Site {
         (store, model): (String, String),
         leader: &str,
         kept: Vec<TestDatabase>,
-        server: Option<Server>,
+        servers: Vec<Server>,
     ) -> Self {
-        let psql = Installation::find()
+        let own = servers.first().map(|server| server.installation().clone());
+        let psql = own
+            .map_or_else(Installation::find, Ok)
             .and_then(|installation| installation.program("psql"))
             .ok()
             .or_else(|| in_path("psql"))
@@ -153,7 +204,7 @@ impl Site {
             model,
             psql,
             _kept: kept,
-            server,
+            servers,
             folder,
         }
     }
@@ -176,9 +227,14 @@ impl Site {
     /// # Panics
     /// When this site shares one.
     pub fn server(&self) -> &Server {
-        self.server
-            .as_ref()
+        self.servers
+            .first()
             .expect("this site was made with a server of its own")
+    }
+
+    /// Every server of its own: that of the events first.
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
     }
 
     /// The two databases' URLs: events, rows.

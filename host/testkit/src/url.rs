@@ -17,6 +17,19 @@ pub(crate) fn with_database(server: &str, database: &str) -> Option<String> {
     ))
 }
 
+/// `host:port` of a URL, and where in the text it stands. `None` if it does not name both.
+pub(crate) fn authority(url: &str) -> Option<(String, std::ops::Range<usize>)> {
+    let start = url.find("://")? + 3;
+    let end = url[start..]
+        .find(['/', '?'])
+        .map_or(url.len(), |at| start + at);
+    let start = url[start..end]
+        .rfind('@')
+        .map_or(start, |at| start + at + 1);
+    let found = &url[start..end];
+    found.contains(':').then(|| (found.to_owned(), start..end))
+}
+
 /// Keeps what may stand in a URL's path as it is.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -55,6 +68,20 @@ mod tests {
         );
         check("host=127.0.0.1 port=5432", None);
         check("mysql://h/d", None);
+    }
+
+    #[test]
+    fn host_and_port_are_found() {
+        let check = |url: &str, expected: Option<&str>| {
+            let found = authority(url).map(|(text, range)| {
+                assert_eq!(text, url[range]);
+                text
+            });
+            assert_eq!(found.as_deref(), expected, "{url}");
+        };
+        check("postgresql://u:p@h:5432/d?x=1", Some("h:5432"));
+        check("postgresql://127.0.0.1:1", Some("127.0.0.1:1"));
+        check("postgresql://h/d", None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use projector_host::leadership::clock::BootClock;
 use projector_host::leadership::role::{Cause, Timing};
 use projector_host::leadership::session::{Session, Site};
 use projector_host::leadership::term::{Claimant, Watcher};
-use projector_host::leadership::{Denied, Handle, Leadership, Options, Role, Term, spawn};
+use projector_host::leadership::{Denied, Handle, Leadership, Load, Options, Role, Term, spawn};
+use projector_host::telemetry::metrics::LeaderMetrics;
 use sqlx::postgres::PgConnection;
 use tokio_util::sync::CancellationToken;
 
@@ -57,11 +58,13 @@ pub fn options(url: &str, group: &str, node: &str) -> Options {
         host: format!("host-of-{node}"),
         key: KEY,
         projection: None,
+        load: Load::default(),
         lock_database: database(url, group, node),
         read_model: Database::new("read model", url.to_owned().into(), group, node),
         control_schema: control(),
         timing: quick(),
         denied_limit: Duration::from_secs(1),
+        metrics: LeaderMetrics::default(),
     }
 }
 
@@ -211,6 +214,7 @@ pub fn claimant(url: &str, node: &str, session: &Session) -> (Claimant, Watcher)
         host: options.host,
         lock_key: KEY.to_string(),
         lock_database: session.facts().lock_database.clone(),
+        lock_timeline: session.facts().timeline.clone(),
         backend_pid: session.facts().backend_pid,
     };
     let watcher = Watcher {

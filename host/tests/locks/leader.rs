@@ -8,7 +8,8 @@ use projector_host::database::identifier::Identifier;
 use projector_host::database::session::Database;
 use projector_host::leadership::clock::BootClock;
 use projector_host::leadership::role::Timing;
-use projector_host::leadership::{Handle, Options, Role, spawn};
+use projector_host::leadership::{Handle, Load, Options, Role, spawn};
+use projector_host::telemetry::metrics::LeaderMetrics;
 use projector_testkit::TestDatabase;
 use tokio_util::sync::CancellationToken;
 
@@ -24,11 +25,13 @@ fn replica(test: &TestDatabase, node: &str, shutdown: &CancellationToken) -> Han
         host: format!("host-of-{node}"),
         key: Key::Single(0x5049_434F_4351_5253),
         projection: None,
+        load: Load::default(),
         lock_database: database("event store"),
         read_model: database("read model"),
         control_schema: Identifier::new("projector").expect("fine"),
         timing: Timing::default(),
         denied_limit: PATIENCE,
+        metrics: LeaderMetrics::default(),
     };
     let (handle, _thread) =
         spawn(options, shutdown.clone(), Arc::new(BootClock)).expect("the options are fine");

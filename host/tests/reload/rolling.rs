@@ -22,7 +22,7 @@ fn beside<'a>(place: &'a Place, node: &str, dir: &TempDir) -> Replica<'a> {
     fs::write(&config, own).expect("there is room");
     place
         .site
-        .start(node, place.site.program_with(&config, &["run"]))
+        .replica_from(node, place.site.program_with(&config, &["run"]))
 }
 
 #[test]

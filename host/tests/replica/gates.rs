@@ -42,3 +42,37 @@ fn a_wrong_password_a_missing_database_and_an_unknown_role_end_with_69() {
         }
     }
 }
+
+#[test]
+fn every_command_names_a_missing_privilege_a_read_only_server_and_missing_tables() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    site.leader("a").stop();
+    let (_, rows) = site.urls();
+    // A role that is always there and was granted nothing here.
+    let denied = format!("{rows}?options=-c%20role%3Dpg_monitor");
+    let read_only = format!("{rows}?options=-c%20default_transaction_read_only%3Don");
+    let asking: [&[&str]; 4] = [
+        &["status"],
+        &["wait", "--until-caught-up"],
+        &["pause", "order"],
+        &["leader", "resign"],
+    ];
+    let check = |arguments: &[&str], url: &str, code: &str| {
+        let mut program = site.program(arguments);
+        let output = program.env("DATABASE_URL", url).output();
+        let output = output.expect("the program can be started");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{arguments:?}: {told}");
+        assert!(told.contains(code), "{arguments:?}: {told}");
+    };
+    let _leader = site.leader("b");
+    for arguments in asking {
+        check(arguments, &denied, "PH0208");
+    }
+    check(&["pause", "order"], &read_only, "PH0205");
+    let unmigrated = Site::unmigrated(programs(), Databases::Two, QUICK);
+    let (_, empty) = unmigrated.urls();
+    for arguments in asking {
+        check(arguments, empty, "PH0202");
+    }
+}

@@ -3,10 +3,13 @@
 mod admission;
 mod commands;
 mod deaths;
+mod endings;
 mod folding;
 mod gates;
+mod history;
 mod poison;
 mod restarts;
+mod rolling;
 mod sessions;
 mod standby;
 mod support;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use projection_scheduling::Scheduling;
-use projector_sdk::testing::{Harness, Stop, Tables, event};
+use projection_testing::{MERCHANT, Numbers, event_of, lower, merchant, rows, time, with};
+use projector_sdk::testing::{Harness, Stop, Tables};
 use projector_sdk::{Config, Event, Projection};
 use serde_json::{Map, Value, json};
 
-const MERCHANT: &str = "0a1b2c3d-4e5f-6789-abcd-ef0123456789";
-const OTHER_MERCHANT: &str = "0a1b2c3d-4e5f-6789-abcd-ef012345678a";
 const ORDER: &str = "11111111-1111-4111-8111-111111111111";
 const OTHER_ORDER: &str = "22222222-2222-4222-8222-222222222222";
 const ANNA: &str = "aaaaaaaa-0000-4000-8000-000000000001";
@@ -16,7 +15,7 @@ const BEN: &str = "bbbbbbbb-0000-4000-8000-000000000002";
 
 /// An event about `ORDER` of `MERCHANT`; `fields` come on top of what its type requires.
 fn schedule_event(event_type: &str, fields: Value) -> Event {
-    let mut data = json!({
+    let common = json!({
         "merchant_id": MERCHANT,
         "order_uuid": ORDER,
         "updated_at": "2026-03-02T10:00:00Z",
@@ -39,12 +38,7 @@ fn schedule_event(event_type: &str, fields: Value) -> Event {
         "ScheduleDeleted" => json!({"deleted_at": "2026-03-04T08:00:00Z"}),
         _ => json!({}),
     };
-    for more in [required, fields] {
-        for (name, value) in more.as_object().into_iter().flatten() {
-            data[name] = value.clone();
-        }
-    }
-    event("schedule-anything", event_type, &data.to_string())
+    event_of("schedule-anything", event_type, common, [required, fields])
 }
 
 /// The rules once more, over JSON and without the SDK.
@@ -95,38 +89,13 @@ fn fold(events: &[Event]) -> BTreeMap<(String, String), Map<String, Value>> {
     schedules
 }
 
-fn merchant(data: &Value) -> String {
-    if data["merchant_id"].is_string() {
-        return lower(&data["merchant_id"]);
-    }
-    let tenant = lower(&data["tenant_schema"]);
-    [MERCHANT, OTHER_MERCHANT]
-        .into_iter()
-        .find(|merchant| tenant.ends_with(&merchant.replace('-', "")))
-        .unwrap_or_default()
-        .to_owned()
-}
-
-fn lower(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_lowercase()
-}
-
-fn time(value: &Value) -> String {
-    let text = value.as_str().unwrap_or_default().trim_end_matches('Z');
-    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
-    match &format!("{fraction}000000")[..6] {
-        "000000" => format!("{seconds}Z"),
-        micros => format!("{seconds}.{micros}Z"),
-    }
-}
-
 /// Runs the events and compares both tables with the fold.
 fn check(events: &[Event]) -> Tables {
     let tables = Harness::<Scheduling>::new("{}").project(events).rows();
     let expected = fold(events);
-    let rows: Vec<Value> = parsed(&tables, "schedules");
+    let found: Vec<Value> = rows(&tables, "schedules");
     assert_eq!(
-        rows,
+        found,
         expected
             .values()
             .cloned()
@@ -139,7 +108,7 @@ fn check(events: &[Event]) -> Tables {
         let key = ["merchant_id", "worker_uuid", "status"].map(|name| lower(&row[name]));
         *load.entry(key).or_default() += 1;
     }
-    let found = parsed(&tables, "worker_load")
+    let found = rows(&tables, "worker_load")
         .into_iter()
         .filter(|row| row["schedules"] != 0);
     let found = found.map(|row| {
@@ -150,11 +119,6 @@ fn check(events: &[Event]) -> Tables {
     tables
 }
 
-fn parsed(tables: &Tables, table: &str) -> Vec<Value> {
-    let parse = |row: &String| serde_json::from_str(row).expect("a row is JSON");
-    tables.json(table).iter().map(parse).collect()
-}
-
 fn stop(event: Event) -> Stop {
     Harness::<Scheduling>::new("{}")
         .project(&[event])
@@ -162,15 +126,7 @@ fn stop(event: Event) -> Stop {
         .0
 }
 
-/// A small generator of numbers: the same ones on every run.
-fn below(seed: &mut u64, bound: usize) -> usize {
-    *seed = seed
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 33) as usize % bound
-}
-
-fn random_event(seed: &mut u64) -> Event {
+fn random_event(numbers: &mut Numbers) -> Event {
     let types = [
         "ScheduleAssignmentCreated",
         "ScheduleAssignmentCreated",
@@ -180,34 +136,27 @@ fn random_event(seed: &mut u64) -> Event {
         "SchedulePraised",
     ];
     let mut fields = json!({
-        "assigned_user_uuid": ([ANNA, BEN, &ANNA.to_uppercase()][below(seed, 3)]),
-        "status": (["planned", "in_service", "done", "cancelled"][below(seed, 4)]),
-        "notes": ([Value::Null, json!("钥匙 😀 \"\\")][below(seed, 2)]),
-        "updated_at": (["2026-03-01T08:30:00Z", "2020-03-01T08:30:00.1200Z"][below(seed, 2)]),
+        "assigned_user_uuid": numbers.one_of(&[ANNA, BEN, &ANNA.to_uppercase()]),
+        "status": numbers.one_of(&["planned", "in_service", "done", "cancelled"]),
+        "notes": numbers.one_of(&[Value::Null, json!("钥匙 😀 \"\\")]),
+        "updated_at": numbers.one_of(&["2026-03-01T08:30:00Z", "2020-03-01T08:30:00.1200Z"]),
         "more": [1],
     });
-    let merchant = [MERCHANT, OTHER_MERCHANT][below(seed, 2)];
-    if below(seed, 3) == 0 {
-        fields["merchant_id"] = Value::Null;
-        fields["tenant_schema"] = json!(format!("t_{}", merchant.replace('-', "").to_uppercase()));
-    } else {
-        fields["merchant_id"] = json!(merchant);
-    }
-    let order = [ORDER, OTHER_ORDER][below(seed, 2)];
-    if below(seed, 3) == 0 {
+    let order = numbers.one_of(&[ORDER, OTHER_ORDER]);
+    if numbers.below(3) == 0 {
         fields["order_uuid"] = Value::Null;
         fields["order_id"] = json!(order.to_uppercase());
     } else {
         fields["order_uuid"] = json!(order);
     }
-    schedule_event(types[below(seed, types.len())], fields)
+    schedule_event(numbers.one_of(&types), with(fields, numbers.tenant()))
 }
 
 #[test]
 fn random_events_equal_the_naive_fold_at_every_moment() {
     for seed in 0..30 {
-        let mut seed = seed;
-        let events: Vec<Event> = (0..60).map(|_| random_event(&mut seed)).collect();
+        let mut numbers = Numbers(seed);
+        let events: Vec<Event> = (0..60).map(|_| random_event(&mut numbers)).collect();
         for upto in [1, 2, 3, 5, 8, 13, 21, 34, 55, 60] {
             check(&events[..upto]);
         }
@@ -226,7 +175,7 @@ fn create_delete_and_create_again_in_one_batch() {
         ),
         schedule_event("ScheduleAssignmentCreated", json!({"notes": "too late"})),
     ]);
-    let row = &parsed(&tables, "schedules")[0];
+    let row = &rows(&tables, "schedules")[0];
     assert_eq!(
         (&row["worker_uuid"], &row["notes"], &row["last_position"]),
         (&json!(BEN), &Value::Null, &json!(4))
@@ -241,7 +190,7 @@ fn reassignment_moves_the_load_to_the_other_worker() {
         schedule_event("ScheduleAssignmentUpdated", json!({})),
         schedule_event("ScheduleStatusChanged", json!({"status": "in_service"})),
     ]);
-    let load = parsed(&tables, "worker_load");
+    let load = rows(&tables, "worker_load");
     let of = |worker: &str, status: &str| {
         let row = load
             .iter()

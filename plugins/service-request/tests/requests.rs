@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use projection_service_request::ServiceRequests;
-use projector_sdk::testing::{Harness, Stop, Tables, event};
+use projection_testing::{MERCHANT, Numbers, event_of, lower, merchant, rows, time, with};
+use projector_sdk::testing::{Harness, Stop, Tables};
 use projector_sdk::{Config, Event, Projection};
 use serde_json::{Map, Value, json};
 
-const MERCHANT: &str = "0a1b2c3d-4e5f-6789-abcd-ef0123456789";
-const OTHER_MERCHANT: &str = "0a1b2c3d-4e5f-6789-abcd-ef012345678a";
 const REQUEST: &str = "33333333-3333-4333-8333-333333333333";
 const OTHER_REQUEST: &str = "44444444-4444-4444-8444-444444444444";
 const CUSTOMER: &str = "cccccccc-0000-4000-8000-00000000000c";
 
 /// An event about `REQUEST` of `MERCHANT`; `fields` come on top of what its type requires.
 fn request_event(event_type: &str, fields: Value) -> Event {
-    let mut data = json!({
+    let common = json!({
         "merchant_id": MERCHANT,
         "request_uuid": REQUEST,
         "updated_at": "2026-03-02T10:00:00Z",
@@ -33,12 +32,12 @@ fn request_event(event_type: &str, fields: Value) -> Event {
         "ServiceRequestStatusChanged" => json!({"status": "confirmed"}),
         _ => json!({}),
     };
-    for more in [required, fields] {
-        for (name, value) in more.as_object().into_iter().flatten() {
-            data[name] = value.clone();
-        }
-    }
-    event("service_request-anything", event_type, &data.to_string())
+    event_of(
+        "service_request-anything",
+        event_type,
+        common,
+        [required, fields],
+    )
 }
 
 /// The rules once more, over JSON and without the SDK.
@@ -91,38 +90,13 @@ fn fold(events: &[Event]) -> BTreeMap<(String, String), Map<String, Value>> {
     requests
 }
 
-fn merchant(data: &Value) -> String {
-    if data["merchant_id"].is_string() {
-        return lower(&data["merchant_id"]);
-    }
-    let tenant = lower(&data["tenant_schema"]);
-    [MERCHANT, OTHER_MERCHANT]
-        .into_iter()
-        .find(|merchant| tenant.ends_with(&merchant.replace('-', "")))
-        .unwrap_or_default()
-        .to_owned()
-}
-
-fn lower(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_lowercase()
-}
-
-fn time(value: &Value) -> String {
-    let text = value.as_str().unwrap_or_default().trim_end_matches('Z');
-    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
-    match &format!("{fraction}000000")[..6] {
-        "000000" => format!("{seconds}Z"),
-        micros => format!("{seconds}.{micros}Z"),
-    }
-}
-
 /// Runs the events and compares both tables with the fold.
 fn check(events: &[Event]) -> Tables {
     let tables = Harness::<ServiceRequests>::new("{}").project(events).rows();
     let expected = fold(events);
-    let rows: Vec<Value> = parsed(&tables, "service_requests");
+    let found: Vec<Value> = rows(&tables, "service_requests");
     assert_eq!(
-        rows,
+        found,
         expected
             .values()
             .cloned()
@@ -136,7 +110,7 @@ fn check(events: &[Event]) -> Tables {
             .entry(["merchant_id", "status"].map(|name| lower(&row[name])))
             .or_default() += 1;
     }
-    let found = parsed(&tables, "request_funnel")
+    let found = rows(&tables, "request_funnel")
         .into_iter()
         .filter(|row| row["requests"] != 0);
     let found = found.map(|row| {
@@ -147,11 +121,6 @@ fn check(events: &[Event]) -> Tables {
     tables
 }
 
-fn parsed(tables: &Tables, table: &str) -> Vec<Value> {
-    let parse = |row: &String| serde_json::from_str(row).expect("a row is JSON");
-    tables.json(table).iter().map(parse).collect()
-}
-
 fn stop(event: Event) -> Stop {
     Harness::<ServiceRequests>::new("{}")
         .project(&[event])
@@ -159,15 +128,7 @@ fn stop(event: Event) -> Stop {
         .0
 }
 
-/// A small generator of numbers: the same ones on every run.
-fn below(seed: &mut u64, bound: usize) -> usize {
-    *seed = seed
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 33) as usize % bound
-}
-
-fn random_event(seed: &mut u64) -> Event {
+fn random_event(numbers: &mut Numbers) -> Event {
     let types = [
         "ServiceRequestCreated",
         "ServiceRequestCreated",
@@ -181,30 +142,23 @@ fn random_event(seed: &mut u64) -> Event {
         json!("2026-03-01T08:30:00.000000999Z"),
     ];
     let mut fields = json!({
-        "service_catalog_uuid": ([Value::Null, json!(CUSTOMER.to_uppercase())][below(seed, 2)]),
-        "service_content": (["", "擦窗 😀 \"\\\n"][below(seed, 2)]),
-        "appointment_start_at": times[below(seed, 3)],
-        "appointment_end_at": times[below(seed, 3)],
-        "status": (["new", "confirmed", "converted", "cancelled"][below(seed, 4)]),
-        "notes": ([Value::Null, json!("n")][below(seed, 2)]),
+        "service_catalog_uuid": numbers.one_of(&[Value::Null, json!(CUSTOMER.to_uppercase())]),
+        "service_content": numbers.one_of(&["", "擦窗 😀 \"\\\n"]),
+        "appointment_start_at": numbers.one_of(&times),
+        "appointment_end_at": numbers.one_of(&times),
+        "status": numbers.one_of(&["new", "confirmed", "converted", "cancelled"]),
+        "notes": numbers.one_of(&[Value::Null, json!("n")]),
         "more": {"x": null},
     });
-    let merchant = [MERCHANT, OTHER_MERCHANT][below(seed, 2)];
-    if below(seed, 3) == 0 {
-        fields["merchant_id"] = Value::Null;
-        fields["tenant_schema"] = json!(format!("t_{}", merchant.replace('-', "")));
-    } else {
-        fields["merchant_id"] = json!(merchant);
-    }
-    fields["request_uuid"] = json!([REQUEST, OTHER_REQUEST][below(seed, 2)]);
-    request_event(types[below(seed, types.len())], fields)
+    fields["request_uuid"] = json!(numbers.one_of(&[REQUEST, OTHER_REQUEST]));
+    request_event(numbers.one_of(&types), with(fields, numbers.tenant()))
 }
 
 #[test]
 fn random_events_equal_the_naive_fold_at_every_moment() {
     for seed in 0..30 {
-        let mut seed = seed;
-        let events: Vec<Event> = (0..60).map(|_| random_event(&mut seed)).collect();
+        let mut numbers = Numbers(seed);
+        let events: Vec<Event> = (0..60).map(|_| random_event(&mut numbers)).collect();
         for upto in [1, 2, 3, 5, 8, 13, 21, 34, 55, 60] {
             check(&events[..upto]);
         }
@@ -224,7 +178,7 @@ fn details_replace_their_fields_and_nothing_else() {
         ),
         request_event("ServiceRequestDetailsUpdated", json!({"status": "new"})),
     ]);
-    let row = &parsed(&tables, "service_requests")[0];
+    let row = &rows(&tables, "service_requests")[0];
     assert_eq!(
         (&row["status"], &row["source"]),
         (&json!("converted"), &json!("phone"))

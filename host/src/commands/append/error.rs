@@ -3,16 +3,14 @@
 use super::Summary;
 use super::batch::Batch;
 use super::lines::Fault;
-use crate::database::error::Error as DatabaseError;
+use crate::database::error::{Error as DatabaseError, UNAVAILABLE};
 use crate::database::identifier::Identifier;
-use crate::database::migrate::READ_ONLY;
+use crate::database::migrate::{READ_ONLY, UNMIGRATED};
 use crate::error::{Code, Exit, Failure};
 
 const BAD_LINE: Code = Code(321);
 const CONFLICT: Code = Code(322);
 const REFUSED: Code = Code(323);
-const UNAVAILABLE: Code = Code(201);
-const UNMIGRATED: Code = Code(202);
 
 /// Where in a source the append stands.
 #[derive(Debug)]

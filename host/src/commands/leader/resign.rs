@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::AssertSqlSafe;
 
+use super::Target;
 use super::show::leader;
-use super::{Target, failed};
 use crate::advisory_lock::session::{self, Leases};
 use crate::commands::output::Output;
 use crate::database::error::Error as DatabaseError;
@@ -39,7 +39,7 @@ pub struct Args {
 /// # Errors
 /// [`Exit::TryAgain`] when nobody leads, or when the leader has not handed over in time.
 pub async fn run(args: &Args, target: &Target, actor: &str, out: &Output) -> Result<(), Failure> {
-    let Some(old) = leader(target).await.map_err(|error| failed(&error))? else {
+    let Some(old) = leader(target).await? else {
         return Err(Failure::new(
             Exit::TryAgain,
             "nobody leads at the moment, so nobody can resign",
@@ -48,14 +48,12 @@ pub async fn run(args: &Args, target: &Target, actor: &str, out: &Output) -> Res
     let key = resign_key(target.key, old.term_id);
     let asking = session::acquire(&target.lock_database, key, args.timeout, Leases::default());
     let request = asking.await.map_err(|error| error.to_failure())?;
-    audit(target, actor, &old)
-        .await
-        .map_err(|error| failed(&error))?;
+    audit(target, actor, &old).await?;
     out.note(&format!("asked node {} to hand over", old.node));
     let started = Instant::now();
     let mut free = false;
     while started.elapsed() < args.timeout {
-        match leader(target).await.map_err(|error| failed(&error))? {
+        match leader(target).await? {
             Some(new) if new.term_id != old.term_id => {
                 return out.text(&format!(
                     "node {} leads in term {}, after node {} in term {}",

@@ -1,16 +1,19 @@
-//! `leader show`: who leads at this moment, by the lock and not by what a table says.
+//! `leader show`: who leads at this moment, by the lock and not by what a table says. With a leader for each projection
+//! it shows all of them, unless one is named.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Target, failed};
+use super::Target;
 use crate::commands::output::{FormatArg, Output};
+use crate::config::Loaded;
 use crate::database::error::Error as DatabaseError;
 use crate::database::session::{Purpose, bounded};
 use crate::error::Failure;
 use crate::leadership::holder::{Holder, holder_of, term_of};
 use crate::leadership::{Leader, current_leader};
+use crate::read_model::control::Control;
 
 /// Bound on each look.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -36,7 +39,7 @@ struct Answer {
 /// # Errors
 /// When a database fails.
 pub async fn run(args: &Args, target: &Target, out: &Output) -> Result<(), Failure> {
-    let (holder, leader) = look(target).await.map_err(|error| failed(&error))?;
+    let (holder, leader) = look(target).await?;
     if args.output.is_json() {
         return out.json(&Answer { leader });
     }
@@ -61,6 +64,63 @@ pub async fn run(args: &Args, target: &Target, out: &Output) -> Result<(), Failu
     }
 }
 
+/// What `-o json` prints when each projection has its own leader: `leader` is that of all, so there is none.
+#[derive(Debug, Serialize)]
+struct Answers {
+    leader: Option<Leader>,
+    leaders: Vec<One>,
+}
+
+/// One projection and its leader.
+#[derive(Debug, Serialize)]
+struct One {
+    projection: String,
+    leader: Option<Leader>,
+}
+
+/// Prints the leader of each projection that has begun.
+///
+/// # Errors
+/// When a database fails.
+pub async fn all(args: &Args, loaded: &Loaded, out: &Output) -> Result<(), Failure> {
+    let config = &loaded.config;
+    let database = config.read_model_database()?;
+    let control = Control::new(config.read_model.control_schema.clone());
+    let listing = async {
+        let mut connection = database.connect(&Purpose::Admin).await?;
+        bounded::<_, DatabaseError>(database.name, LIMIT, control.list(&mut connection)).await
+    };
+    let projections = listing.await?;
+    let mut leaders = Vec::with_capacity(projections.len());
+    for projection in projections {
+        let target = Target::of(loaded, Some(&projection.name))?;
+        let (_, leader) = look(&target).await?;
+        leaders.push(One {
+            projection: projection.name,
+            leader,
+        });
+    }
+    if args.output.is_json() {
+        return out.json(&Answers {
+            leader: None,
+            leaders,
+        });
+    }
+    let rows = leaders.into_iter().map(|one| match one.leader {
+        Some(leader) => vec![
+            one.projection,
+            leader.node,
+            leader.host,
+            leader.backend_pid.to_string(),
+            leader.term.to_string(),
+            format!("{:.0}", leader.since),
+        ],
+        None => vec![one.projection, "nobody".to_owned()],
+    });
+    let headings = ["projection", "node", "host", "backend pid", "term", "since"];
+    out.table(&headings, rows)
+}
+
 /// The session that holds the lock, and its term.
 pub(super) async fn look(
     target: &Target,
@@ -73,7 +133,7 @@ pub(super) async fn look(
     let mut read_model = target.read_model.connect(&Purpose::Admin).await?;
     let term = term_of(&mut read_model, &target.control, holder.backend_pid);
     let leader = bounded(target.read_model.name, LIMIT, term).await?;
-    Ok((Some(holder), leader))
+    Ok((Some(holder), leader.map(|leader| leader.of(&target.group))))
 }
 
 /// Who leads now; opens its own sessions.

@@ -1,5 +1,7 @@
 //! The shape of `status -o json`, and the same as a table for people.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,7 +11,7 @@ use crate::read_model::control::{Failure, Projection, Source};
 use crate::read_model::folders::Word;
 
 /// Headings of the table.
-pub(super) const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 8] = [
     "PROJECTION",
     "STATE",
     "POSITION",
@@ -20,10 +22,17 @@ pub(super) const COLUMNS: [&str; 8] = [
     "PLUGIN",
 ];
 
+/// Who leads: everything, or each projection.
+#[derive(Debug, Default)]
+pub(super) struct Leaders {
+    pub(super) of_all: Option<Leader>,
+    pub(super) of_each: BTreeMap<String, Option<Leader>>,
+}
+
 /// Everything that `status` tells.
 #[derive(Debug, Clone, Serialize)]
 pub struct Status {
-    /// Who leads, if anybody does.
+    /// Who leads, if anybody does. Nobody leads all when each projection has a leader of its own.
     pub leader: Option<Leader>,
     /// By name.
     pub projections: Vec<ProjectionStatus>,
@@ -69,6 +78,9 @@ pub struct ProjectionStatus {
     pub failure: Option<FailureStatus>,
     /// What it waits for.
     pub held: Option<HeldStatus>,
+    /// Who leads it; only when each projection has a leader of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Option<Leader>>,
 }
 
 /// What fills a projection.
@@ -110,7 +122,7 @@ pub struct HeldStatus {
 
 impl Status {
     pub(super) fn new(
-        leader: Option<Leader>,
+        mut leaders: Leaders,
         projections: Vec<Projection>,
         source: Option<&Source>,
         head: Position,
@@ -141,6 +153,7 @@ impl Status {
                         since: time(*since),
                         waiting_for: by.clone(),
                     }),
+                    leader: leaders.of_each.remove(&projection.name),
                     state: projection.state,
                     name: projection.name,
                 }
@@ -157,10 +170,22 @@ impl Status {
         }
         projections.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
-            leader,
             projections,
+            leader: leaders.of_all,
             folders: folders.into_iter().map(FolderStatus::from).collect(),
         }
+    }
+
+    pub(super) fn columns(&self) -> Vec<&'static str> {
+        let mut columns = COLUMNS.to_vec();
+        if self.each_has_its_own() {
+            columns.push("LEADER");
+        }
+        columns
+    }
+
+    fn each_has_its_own(&self) -> bool {
+        self.projections.iter().any(|one| one.leader.is_some())
     }
 
     pub(super) fn leader_line(&self) -> String {
@@ -174,6 +199,7 @@ impl Status {
                 leader.term,
                 leader.since
             ),
+            None if self.each_has_its_own() => "leader: one for each projection\n".to_owned(),
             None => "leader: none\n".to_owned(),
         }
     }
@@ -182,7 +208,7 @@ impl Status {
         self.projections
             .iter()
             .map(|one| {
-                vec![
+                let mut cells = vec![
                     one.name.clone(),
                     one.state.clone(),
                     one.position.to_string(),
@@ -195,7 +221,12 @@ impl Status {
                         one.plugin.version,
                         one.plugin.sha256.get(..12).unwrap_or_default()
                     ),
-                ]
+                ];
+                if let Some(leader) = &one.leader {
+                    let node = leader.as_ref().map(|leader| leader.node.clone());
+                    cells.push(node.unwrap_or_else(|| "none".to_owned()));
+                }
+                cells
             })
             .collect()
     }
@@ -315,6 +346,7 @@ fn unmade(word: &Word) -> Vec<ProjectionStatus> {
                 at: None,
             }),
             held: None,
+            leader: None,
         })
     });
     unmade.collect()

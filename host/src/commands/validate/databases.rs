@@ -6,9 +6,9 @@ use sqlx::{PgConnection, Row as _};
 
 use super::Finding;
 use crate::advisory_lock::probe;
-use crate::app::gate::UNAVAILABLE;
 use crate::config::{Config, Fault, LeaderDatabase};
 use crate::database::error::Error;
+use crate::database::error::UNAVAILABLE;
 use crate::database::migrate::{self, Part, Target};
 use crate::database::session::{Database, Purpose};
 use crate::error::{Code, Exit};

@@ -54,6 +54,10 @@ pub struct Leader {
     #[serde(serialize_with = "value::duration")]
     #[schemars(with = "DurationText")]
     pub resign_after_source_errors: Duration,
+    /// A standby that has not led for this long warns once and says so in its metrics and its readiness.
+    #[serde(serialize_with = "value::duration")]
+    #[schemars(with = "DurationText")]
+    pub denied_limit: Duration,
 }
 
 choice! {
@@ -170,6 +174,7 @@ impl Default for Leader {
             server_lease: Duration::from_secs(6),
             stall_limit: Duration::from_secs(60),
             resign_after_source_errors: Duration::from_secs(30),
+            denied_limit: Duration::from_secs(60),
         }
     }
 }
@@ -197,6 +202,7 @@ impl Leader {
                 default.resign_after_source_errors,
                 day,
             ),
+            denied_limit: table.checked("denied_limit", default.denied_limit, day),
         };
         table.finish();
         section

@@ -3,9 +3,12 @@
 use thiserror::Error;
 
 use super::Part;
-use crate::database::error::Error as DatabaseError;
+use crate::database::error::{Error as DatabaseError, UNAVAILABLE};
 use crate::database::identifier::Identifier;
 use crate::error::{Class, Code, Exit, Failure};
+
+/// Code of a schema without its tables.
+pub const UNMIGRATED: Code = Code(202);
 
 /// Code of a server that takes no writes.
 pub const READ_ONLY: Code = Code(205);
@@ -52,7 +55,8 @@ pub enum Error {
     },
     /// The text of an applied migration differs.
     #[error(
-        "migration {version:04} ({name}) of the {} schema `{schema}` has another checksum than the one that was applied",
+        "migration {version:04} ({name}) of the {} schema `{schema}` has another checksum than the one that was applied; \
+         use the build that migrated it (`projector-host explain PH0204` has the other way out)",
         .part.as_str()
     )]
     Changed {
@@ -113,8 +117,8 @@ impl Error {
     #[must_use]
     pub const fn code(&self) -> Code {
         match self {
-            Self::Unavailable(_) => Code(201),
-            Self::Unmigrated { .. } => Code(202),
+            Self::Unavailable(_) => UNAVAILABLE,
+            Self::Unmigrated { .. } => UNMIGRATED,
             Self::Newer { .. } => Code(203),
             Self::Changed { .. } => Code(204),
             Self::ReadOnly { .. } => READ_ONLY,

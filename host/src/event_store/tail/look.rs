@@ -3,10 +3,11 @@
 //! The order within a look is the proof's: first the holders, then the rows in a new snapshot. What is missing
 //! in that snapshot at or below the floor was rolled back.
 
+use crate::database::listener::ListenerState;
 use crate::event_store::error::Error;
 use crate::event_store::event::Position;
 use crate::event_store::gap::{deliverable, missing};
-use crate::event_store::mark::{Held, ListenerState, Mark, SourceState};
+use crate::event_store::mark::{Held, Mark, SourceState};
 
 use super::Service;
 use super::session::Session;
@@ -171,6 +172,9 @@ impl Service {
                 since: before.map_or(running.since, |held| held.since.min(running.since)),
                 waiting_for: running.waiting_for.clone(),
             });
+            if held.is_some() && before.is_none() {
+                self.metrics.gap_waits.inc();
+            }
             let next = Mark {
                 settled_upto: told.settled.max(mark.settled_upto),
                 head: told.head.max(mark.head).max(told.settled),

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use tokio::sync::watch;
 
 use crate::database::micros::Micros;
-use crate::database::session::{Purpose, bounded};
+use crate::database::session::{Database, Purpose, attended};
 
 use crate::event_store::error::Error;
 use crate::event_store::event::Position;
@@ -27,7 +27,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(35);
 /// An open session to a store that was checked.
 pub(super) struct Session {
     connection: PgConnection,
-    database: &'static str,
+    database: Database,
     layout: Layout,
     gap_proof: GapProof,
     table: Oid,
@@ -72,7 +72,7 @@ impl Session {
         }
         Ok(Self {
             connection,
-            database,
+            database: options.database.clone(),
             layout: layout.clone(),
             gap_proof: options.gap_proof,
             table: checked.table,
@@ -143,7 +143,7 @@ impl Session {
         let reading = sqlx::query(statement)
             .bind(self.table)
             .fetch_all(&mut self.connection);
-        let found = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         let mut holders = Vec::with_capacity(found.len());
         let mut writers = Vec::with_capacity(found.len());
         for row in &found {
@@ -166,7 +166,7 @@ impl Session {
     pub(super) async fn head(&mut self) -> Result<Position, Error> {
         let statement = self.layout.render(include_str!("../sql/head.sql"));
         let reading = sqlx::query(AssertSqlSafe(statement)).fetch_one(&mut self.connection);
-        let row = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        let row = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         Ok(Position(row.try_get(0)?))
     }
 
@@ -183,7 +183,7 @@ impl Session {
             .bind(events_max)
             .bind(bytes_max)
             .fetch_all(&mut self.connection);
-        let found = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         Ok(rows::found(&found, events_max)?)
     }
 
@@ -198,7 +198,7 @@ impl Session {
             .bind(after.0)
             .bind(positions_max)
             .fetch_all(&mut self.connection);
-        let found = bounded(self.database, STATEMENT_TIMEOUT, reading).await?;
+        let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         Ok(found
             .iter()
             .map(|row| row.try_get(0).map(Position))

@@ -9,12 +9,17 @@ use crate::database::session::Purpose;
 use crate::leadership::clock::Moment;
 use crate::leadership::holder::{Holder, identity};
 use crate::leadership::lease::Lease;
+use crate::leadership::term::row_key;
 use crate::leadership::{Leadership, Role, Term};
 
 impl Service {
     /// Brings the lease and the role in line with the machine. Runs after every step, before anything waits.
     pub(super) fn publish(&mut self) {
         let phase = self.machine.phase();
+        // With a leader for each projection it would be a session for each projection: there the interval has to do.
+        let one_for_all = self.options.projection.is_none();
+        self.handover
+            .attend(one_for_all && self.stands_by && phase == Phase::Follower);
         if let Phase::Leading {
             term,
             trusted_until,
@@ -47,7 +52,7 @@ impl Service {
         };
         let (lease, keeper) = Lease::new(Arc::clone(&self.clock), trusted_until);
         let leadership = Leadership {
-            group: self.options.group.clone(),
+            group: row_key(&self.options.group, self.options.projection.as_deref()),
             term,
             term_id: claimed.term_id,
             backend_pid: facts.backend_pid,
@@ -64,6 +69,7 @@ impl Service {
         self.published = phase;
         let role = match phase {
             Phase::Follower => {
+                self.share = None;
                 if !matches!(was, Phase::Claiming) {
                     self.follow_anew(was);
                 }
@@ -89,10 +95,12 @@ impl Service {
             }
             Phase::Draining { term, cause } => {
                 tracing::info!(term = term.0, %cause, "leadership ends; draining");
+                self.options.metrics.ended(cause.as_str());
                 self.denied.reason = cause.to_string();
                 Role::Draining { term, cause }
             }
             Phase::Stopped => {
+                self.share = None;
                 tracing::info!("left the election");
                 Role::Stopped
             }
@@ -125,7 +133,12 @@ impl Service {
         let waited = self.clock.now().since(self.denied_since);
         if !self.denied.overdue && waited >= self.options.denied_limit {
             self.denied.overdue = true;
-            tracing::info!(?waited, reason = self.denied.reason, "still standing by");
+            tracing::warn!(
+                waited = ?std::time::Duration::from_millis(waited.as_millis() as u64),
+                since = %self.denied.since,
+                reason = self.denied.reason,
+                "still standing by, for longer than [leader] denied_limit"
+            );
         }
         let denied = &self.denied;
         self.role.send_if_modified(|role| match role {

@@ -6,6 +6,7 @@ use super::handle::nanos;
 use super::{Error, Facts, Input, Moment, Service};
 use crate::database::session::Purpose;
 use crate::leadership::holder::{self, Holder, Leader};
+use crate::leadership::load::Share;
 use crate::leadership::session::{Attempt, Beat, Held, Session};
 use crate::leadership::term::{Claimant, Claimed, Watcher};
 
@@ -34,6 +35,7 @@ pub(super) enum SessionDone {
         sent_at: Moment,
         result: Result<Attempt, Error>,
         holder: Option<Option<Holder>>,
+        share: Share,
     },
     Beat {
         sent_at: Moment,
@@ -81,8 +83,20 @@ pub(super) async fn done<T>(step: &mut Option<Background<T>>) -> T {
     }
 }
 
+/// Tries the lock; who leads something already looks first, and lets others go first when it is free.
+async fn try_after(mut session: Session, hesitation: Duration) -> Result<Attempt, Error> {
+    if !hesitation.is_zero() {
+        if session.holder().await?.is_some() {
+            return Ok(Attempt::Denied(session));
+        }
+        tokio::time::sleep(hesitation).await;
+    }
+    session.try_lock().await
+}
+
 impl Service {
     pub(super) fn open(&mut self) {
+        self.stands_by = false;
         let site = self.site.clone();
         self.lane = Lane::Busy(Box::pin(async move {
             SessionDone::Opened(Session::open(&site).await)
@@ -97,8 +111,10 @@ impl Service {
         let inspect = self
             .inspected_at
             .is_none_or(|at| now.since(at) >= INSPECT_INTERVAL);
+        let retry_interval = self.options.timing.retry_interval;
+        let (share, hesitation) = self.options.load.add(retry_interval);
         self.lane = Lane::Busy(Box::pin(async move {
-            let mut result = session.try_lock().await;
+            let mut result = try_after(session, hesitation).await;
             let mut holder = None;
             if inspect && let Ok(Attempt::Denied(session)) = &mut result {
                 match session.holder().await {
@@ -110,6 +126,7 @@ impl Service {
                 sent_at: now,
                 result,
                 holder,
+                share,
             }
         }));
     }
@@ -189,7 +206,13 @@ impl Service {
                 sent_at,
                 result,
                 holder,
-            } => self.tried(sent_at, result, holder),
+                share,
+            } => {
+                if matches!(result, Ok(Attempt::Won(_))) {
+                    self.share = Some(share);
+                }
+                self.tried(sent_at, result, holder)
+            }
             SessionDone::Beat { sent_at, result } => match result {
                 Ok((held, beat)) => {
                     self.lane = Lane::Held(held);
@@ -220,6 +243,7 @@ impl Service {
         result: Result<Attempt, Error>,
         holder: Option<Option<Holder>>,
     ) -> Input {
+        self.stands_by = matches!(result, Ok(Attempt::Denied(_)));
         match result {
             Ok(Attempt::Won(held)) => {
                 self.facts = Some(held.facts().clone());
@@ -293,6 +317,7 @@ impl Service {
         let Facts {
             backend_pid,
             lock_database,
+            timeline,
             ..
         } = self.facts.clone()?;
         let options = &self.options;
@@ -303,8 +328,13 @@ impl Service {
             projection: options.projection.clone(),
             node: options.node.clone(),
             host: options.host.clone(),
-            lock_key: options.key.to_string(),
+            lock_key: match options.projection {
+                None => options.key.to_string(),
+                // Another text, so that the two scopes cannot lead beside each other.
+                Some(_) => format!("{} for each projection", options.key),
+            },
             lock_database,
+            lock_timeline: timeline,
             backend_pid,
         })
     }

@@ -159,6 +159,45 @@ fn a_resigned_leader_leaves_the_lock_alone_for_the_cooldown() {
 }
 
 #[test]
+fn a_hint_brings_the_next_try_forward_also_when_one_is_under_way_but_not_for_a_resigned_replica() {
+    let soon = 10; // hint_delay_max
+    let mut run = Run::new();
+    run.wait(0);
+    run.tell(Input::Opened);
+    run.tell(Input::Held);
+    run.wait(100);
+    run.tell(Input::Hint);
+    assert_eq!(
+        run.wait(soon),
+        [Action::Try],
+        "the interval is 200 ms at least"
+    );
+    // This try may have been sent before the lock became free.
+    assert_eq!(run.tell(Input::Hint), []);
+    run.tell(Input::Held);
+    assert_eq!(run.wait(soon), [Action::Try]);
+    run.tell(Input::Held);
+    assert_eq!(run.wait(soon), [], "one hint, one try");
+
+    let mut run = Run::leading();
+    run.tell(Input::Resign);
+    run.tell(Input::Drained(TERM));
+    run.tell(Input::Released);
+    run.tell(Input::Hint);
+    assert_eq!(run.wait(4_000), [], "it stays away for its cooldown");
+}
+
+#[test]
+fn a_heartbeat_that_fails_after_the_lease_is_a_lease_that_ran_out() {
+    let mut run = Run::leading();
+    run.wait(1_000);
+    run.now = 4_000;
+    run.tell(Input::BeatFailed);
+    let cause = Cause::LeaseRanOut;
+    assert_eq!(run.phase(), Phase::Draining { term: TERM, cause });
+}
+
+#[test]
 fn a_leader_whose_loops_stall_resigns() {
     let mut run = Run::leading();
     let mut now = 0;

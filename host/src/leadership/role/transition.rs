@@ -6,9 +6,23 @@ use super::{Action, Cause, Held, Lane, Machine, Moment, State};
 use crate::leadership::Term;
 
 impl Machine {
+    /// The lock may have become free just now. A replica that waits after a resignation, an error or a refusal has
+    /// no session, and goes on waiting.
+    pub(super) fn hint(&mut self, now: Moment) {
+        match (&self.state, &self.lane) {
+            (State::Follower, Lane::Idle) => {
+                let soon = now + self.dice.below(self.timing.hint_delay_max);
+                self.next_at = self.next_at.min(soon);
+            }
+            (State::Follower, Lane::Busy { .. }) => self.hinted = true,
+            _ => {}
+        }
+    }
+
     pub(super) fn won(&mut self, now: Moment, sent_at: Moment) {
         self.lane = Lane::Idle;
         self.failures = 0;
+        self.hinted = false;
         self.state = State::Claiming {
             held: Held {
                 trusted_until: sent_at + self.timing.local_lease,
@@ -145,6 +159,7 @@ impl Machine {
     /// A follower without a session, for a while.
     pub(super) fn closed(&mut self, wait: Duration, now: Moment) {
         self.lane = Lane::Closed;
+        self.hinted = false;
         self.failures = self.failures.saturating_add(1);
         self.next_at = now + self.dice.around(wait);
     }
@@ -163,7 +178,7 @@ impl Machine {
         }
     }
 
-    fn held_mut(&mut self) -> Option<&mut Held> {
+    pub(super) fn held_mut(&mut self) -> Option<&mut Held> {
         match &mut self.state {
             State::Claiming { held, .. } | State::Leading { held, .. } => Some(held),
             State::Draining { held, .. } => held.as_mut(),

@@ -33,6 +33,8 @@ fn exposed() -> BTreeSet<String> {
     projection.committed(1, Position(1));
     projection.retried(Class::Transient);
     projection.failed("rejected");
+    projection.fenced();
+    metrics.of_leader().ended("resigned");
     projection.state("live", ["live", "held"].into_iter(), 0);
     let text = metrics.encode().expect("every label can be written");
     text.lines()

@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    io::Write as _,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -13,6 +14,7 @@ use super::janitor::Janitor;
 use crate::{
     account::Account,
     error::{Error, Result},
+    tool,
 };
 
 /// A Unix socket's path may have 107 bytes on Linux and 103 on macOS; ours adds up to 40 to the parent folder.
@@ -31,9 +33,9 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes one that the server's account owns.
-    pub(super) fn create(account: Account) -> Result<Self> {
-        let parent = parent(account);
+    /// Makes one that the server's account owns, in this folder or where there is room.
+    pub(super) fn create(account: Account, within: Option<&Path>) -> Result<Self> {
+        let parent = within.map_or_else(|| parent(account), Path::to_path_buf);
         let folder = tempfile::Builder::new()
             .prefix("projector-pg-")
             .tempdir_in(&parent)
@@ -64,6 +66,40 @@ impl Folder {
 
     pub(super) fn log(&self) -> PathBuf {
         self.path().join("server.log")
+    }
+
+    /// Lets in who connects from a network.
+    pub(super) fn trust(&self, network: &str) -> Result<()> {
+        let rules = self.data().join("pg_hba.conf");
+        let doing = || format!("write {}", rules.display());
+        let mut file = fs::File::options()
+            .append(true)
+            .open(&rules)
+            .map_err(Error::io(doing()))?;
+        writeln!(file, "host all all {network} trust").map_err(Error::io(doing()))
+    }
+
+    /// Copies the data aside.
+    pub(super) fn save(&self) -> Result<()> {
+        tool::run(
+            "cp",
+            Command::new("cp")
+                .arg("-a")
+                .arg(self.data())
+                .arg(self.saved()),
+        )
+        .map(drop)
+    }
+
+    /// The data as they were put aside.
+    pub(super) fn restore(&self) -> Result<()> {
+        let doing = || format!("restore {}", self.data().display());
+        fs::remove_dir_all(self.data()).map_err(Error::io(doing()))?;
+        fs::rename(self.saved(), self.data()).map_err(Error::io(doing()))
+    }
+
+    fn saved(&self) -> PathBuf {
+        self.path().join("data.saved")
     }
 
     /// A program that runs under the server's account in this folder (our own may be closed to that account).

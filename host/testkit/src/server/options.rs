@@ -1,5 +1,7 @@
 //! How a private server is set up.
 
+use std::path::PathBuf;
+
 use crate::installation::Installation;
 
 /// Settings of a [`Server`](crate::Server). The default is fast and forgets everything in a power cut.
@@ -8,6 +10,8 @@ pub struct ServerOptions {
     pub(super) installation: Option<Installation>,
     pub(super) durable: bool,
     pub(super) settings: Vec<(String, String)>,
+    pub(super) parent: Option<PathBuf>,
+    pub(super) trusted: Option<String>,
 }
 
 impl ServerOptions {
@@ -22,6 +26,20 @@ impl ServerOptions {
     #[must_use]
     pub fn durable(mut self) -> Self {
         self.durable = true;
+        self
+    }
+
+    /// Keeps its files below this folder: one that is small, for example.
+    #[must_use]
+    pub fn folder(mut self, parent: impl Into<PathBuf>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    /// Lets everybody in who connects from this network (such as `10.0.0.0/30`), beside this machine itself.
+    #[must_use]
+    pub fn trust(mut self, network: impl Into<String>) -> Self {
+        self.trusted = Some(network.into());
         self
     }
 

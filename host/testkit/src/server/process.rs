@@ -84,6 +84,10 @@ impl Postmaster {
         self.child.id()
     }
 
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Asks it to stop and waits for its end; on a time-out it runs on.
     pub(super) fn stop(&mut self, mode: Mode, folder: &Folder) -> Result<()> {
         self.signal(match mode {

@@ -16,7 +16,7 @@ impl Server {
     /// Start the server on what [`Installation::find_with`](crate::Installation::find_with)`("pg_basebackup")` gives:
     /// that program serves only its own version.
     pub fn basebackup(&self) -> Result<Server> {
-        let folder = Folder::create(self.folder.account())?;
+        let folder = Folder::create(self.folder.account(), None)?;
         let mut command = folder.command(&self.installation.program("pg_basebackup")?);
         command.args([
             "--write-recovery-conf",

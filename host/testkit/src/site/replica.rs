@@ -38,11 +38,11 @@ impl Site {
     ) -> Replica<'_> {
         let mut command = self.program(arguments);
         command.envs(variables.iter().copied());
-        self.start(node, command)
+        self.replica_from(node, command)
     }
 
-    /// Starts a replica from any command of this site's program.
-    pub fn start(&self, node: &str, mut command: Command) -> Replica<'_> {
+    /// Starts one with a command that was made of [`Site::program`].
+    pub fn replica_from(&self, node: &str, mut command: Command) -> Replica<'_> {
         let number = self.traces().len();
         let log = self.folder.path().join(format!("{number}-{node}.log"));
         let file = fs::File::create(&log).expect("there is room");
@@ -85,14 +85,14 @@ impl Site {
 }
 
 impl Replica<'_> {
-    /// Its process.
-    pub fn pid(&self) -> i32 {
-        self.pid.as_raw_nonzero().get()
-    }
-
     /// Its name.
     pub fn node(&self) -> &str {
         &self.node
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
     }
 
     /// All that it logged.
@@ -227,6 +227,11 @@ impl Replica<'_> {
     /// Asks it to end and wants that it ends well.
     pub fn stop(&self) {
         self.terminate();
+        self.ends_well();
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub fn ends_well(&self) {
         let code = self.exit_code();
         if code != 0 {
             self.site.fail(&format!("{} ended with {code}", self.node));

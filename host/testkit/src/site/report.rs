@@ -40,7 +40,13 @@ impl Site {
         let answer =
             psql(&self.psql, &self.model, checkpoints).unwrap_or_else(|error| error.to_string());
         let _ = writeln!(report, "--- checkpoints\n{answer}");
-        for trace in self.traces().iter() {
+        let traces = self.traces();
+        let last_life = |(number, trace): &(usize, &Trace)| {
+            !traces[number + 1..]
+                .iter()
+                .any(|later| later.node == trace.node)
+        };
+        for (_, trace) in traces.iter().enumerate().filter(last_life) {
             let role =
                 replica::address(&trace.log).and_then(|address| http::get(address, "/leaderz"));
             let log = replica::read(&trace.log);

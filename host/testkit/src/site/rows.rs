@@ -39,28 +39,38 @@ impl Site {
     /// At this moment: each projection's tables hold what the events up to its checkpoint make of them, and derived
     /// tables equal a `group by`.
     pub fn rows_are_right(&self) {
+        if let Err(difference) = self.check_rows() {
+            self.fail(&difference);
+        }
+    }
+
+    /// The same, as an answer.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn check_rows(&self) -> Result<(), String> {
         for (table, sql) in DERIVED {
             let wrong = self.model(sql);
             if wrong != "0" {
-                self.fail(&format!("{wrong} rows of {table} differ from a group by"));
+                return Err(format!("{wrong} rows of {table} differ from a group by"));
             }
         }
         let (positions, tables) = self.picture();
         let events = self.events();
         for name in PROJECTIONS {
             let position = positions.get(name).copied().unwrap_or_default();
-            let expected = fold(name, &events, position)
-                .unwrap_or_else(|poison| self.fail(&format!("{poison:?}")));
+            let expected =
+                fold(name, &events, position).map_err(|poison| format!("{name}: {poison:?}"))?;
             for table in &expected {
                 let found = tables
                     .get(table.layout.name)
                     .map(Vec::as_slice)
                     .unwrap_or_default();
-                if let Err(difference) = compare(table, found) {
-                    self.fail(&format!("{name} at position {position}: {difference}"));
-                }
+                compare(table, found)
+                    .map_err(|difference| format!("{name} at position {position}: {difference}"))?;
             }
         }
+        Ok(())
     }
 
     /// All of that, and every projection stands at the head.

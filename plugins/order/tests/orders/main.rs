@@ -7,11 +7,12 @@ mod transitions;
 mod values;
 
 use projection_order::Orders;
+use projection_testing::Numbers;
 use projector_sdk::Event;
 use projector_sdk::testing::Harness;
 
 use naive::Fold;
-use story::{Numbers, random_event};
+use story::random_event;
 
 /// Runs the events and compares every table with the naive fold.
 fn check(events: &[Event]) {

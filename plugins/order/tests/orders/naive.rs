@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use projection_testing::{lower, merchant, rows, time};
 use projector_sdk::Event;
 use projector_sdk::testing::Tables;
 use serde_json::{Map, Value, json};
@@ -74,7 +75,7 @@ impl Fold {
             ),
             _ => return,
         };
-        let key = (merchant(data), uuid(&data["order_uuid"]));
+        let key = (merchant(data), lower(&data["order_uuid"]));
         let before = self.orders.get(&key).map(|(columns, _)| columns.clone());
         let mut after = before.clone().unwrap_or_default();
         if action == "created" {
@@ -169,57 +170,16 @@ impl Fold {
     }
 }
 
-fn rows(tables: &Tables, table: &str) -> Vec<Value> {
-    let parse = |row: &String| serde_json::from_str(row).expect("a row is JSON");
-    tables.json(table).iter().map(parse).collect()
-}
-
-fn merchant(data: &Value) -> String {
-    if data["merchant_id"].is_string() {
-        return uuid(&data["merchant_id"]);
-    }
-    let tenant = data["tenant_schema"]
-        .as_str()
-        .unwrap_or_default()
-        .to_lowercase();
-    let digits = &tenant[tenant.len() - 32..];
-    let (a, b, c, d, e) = (
-        &digits[..8],
-        &digits[8..12],
-        &digits[12..16],
-        &digits[16..20],
-        &digits[20..],
-    );
-    format!("{a}-{b}-{c}-{d}-{e}")
-}
-
-fn uuid(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_lowercase()
-}
-
 fn value(kind: &str, value: &Value) -> Value {
     match (kind, value) {
         (_, Value::Null) => Value::Null,
-        ("uuid", value) => json!(uuid(value)),
+        ("uuid", value) => json!(lower(value)),
         ("int", value) => json!(
             value
                 .as_i64()
                 .unwrap_or_else(|| value.as_f64().unwrap_or_default() as i64)
         ),
-        ("time", value) => json!(time(value.as_str().unwrap_or_default())),
+        ("time", value) => json!(time(value)),
         (_, value) => value.clone(),
-    }
-}
-
-fn time(text: &str) -> String {
-    let (seconds, fraction) = text
-        .trim_end_matches('Z')
-        .split_once('.')
-        .unwrap_or((text.trim_end_matches('Z'), ""));
-    let micros: String = fraction.chars().chain("000000".chars()).take(6).collect();
-    if micros == "000000" {
-        format!("{seconds}Z")
-    } else {
-        format!("{seconds}.{micros}Z")
     }
 }

@@ -1,17 +1,18 @@
 //! Events for the tests: named ones with defaults, and random ones.
 
+use projection_testing::{MERCHANT, Numbers, event_of, with};
 use projector_sdk::Event;
 use projector_sdk::testing::event;
 use serde_json::{Value, json};
 
-pub const MERCHANT: &str = "0a1b2c3d-4e5f-6789-abcd-ef0123456789";
-pub const OTHER_MERCHANT: &str = "0a1b2c3d-4e5f-6789-abcd-ef012345678a";
 pub const ORDER: &str = "11111111-1111-4111-8111-111111111111";
 pub const OTHER_ORDER: &str = "22222222-2222-4222-8222-222222222222";
 
+const STREAM: &str = "order-anything";
+
 /// An event about `ORDER` of `MERCHANT`; `fields` come on top of what its type requires.
 pub fn order_event(event_type: &str, fields: Value) -> Event {
-    let mut data = json!({
+    let common = json!({
         "merchant_id": MERCHANT,
         "order_uuid": ORDER,
         "updated_at": "2026-03-02T10:00:00Z",
@@ -29,34 +30,12 @@ pub fn order_event(event_type: &str, fields: Value) -> Event {
         "OrderSettlementUpdated" => json!({"settlement_status": "settled"}),
         _ => json!({}),
     };
-    for more in [required, fields] {
-        for (name, value) in more.as_object().into_iter().flatten() {
-            data[name] = value.clone();
-        }
-    }
-    raw_event(event_type, &data.to_string())
+    event_of(STREAM, event_type, common, [required, fields])
 }
 
 /// An event with this payload, whatever it is.
 pub fn raw_event(event_type: &str, data: &str) -> Event {
-    event("order-anything", event_type, data)
-}
-
-/// A small generator of numbers: the same ones on every run.
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
-
-    fn pick(&mut self, from: &[Value]) -> Value {
-        from[self.below(from.len())].clone()
-    }
+    event(STREAM, event_type, data)
 }
 
 /// Any of the six events, or one of a foreign type, about one of a few orders, in an old or a new shape.
@@ -142,21 +121,9 @@ pub fn random_event(numbers: &mut Numbers) -> Event {
         (&["cancellation_reason"], &texts[1..]),
     ] {
         for name in names {
-            fields[name] = numbers.pick(values);
+            fields[name] = numbers.one_of(values);
         }
     }
-    let merchant = [MERCHANT, OTHER_MERCHANT][numbers.below(2)];
-    match numbers.below(4) {
-        0 => {
-            fields["merchant_id"] = Value::Null;
-            fields["tenant_schema"] = json!(format!("merchant_{}", merchant.replace('-', "")));
-        }
-        1 => {
-            fields["merchant_id"] = json!(merchant.to_uppercase());
-            fields["tenant_schema"] = json!("whatever");
-        }
-        _ => fields["merchant_id"] = json!(merchant),
-    }
-    fields["order_uuid"] = json!([ORDER, OTHER_ORDER][numbers.below(2)]);
-    order_event(types[numbers.below(types.len())], fields)
+    fields["order_uuid"] = json!(numbers.one_of(&[ORDER, OTHER_ORDER]));
+    order_event(numbers.one_of(&types), with(fields, numbers.tenant()))
 }

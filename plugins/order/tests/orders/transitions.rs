@@ -1,12 +1,13 @@
 //! What follows upon what: the log is the truth, so nothing is refused.
 
 use projection_order::Orders;
+use projection_testing::{MERCHANT, OTHER_MERCHANT};
 use projector_sdk::testing::Harness;
 use projector_sdk::{Event, Key};
 use serde_json::{Value, json};
 
 use super::check;
-use super::story::{MERCHANT, ORDER, OTHER_MERCHANT, OTHER_ORDER, order_event};
+use super::story::{ORDER, OTHER_ORDER, order_event};
 
 /// Runs the events, compares them with the naive fold, and gives the columns of `ORDER` as JSON.
 fn order_after(events: &[Event]) -> Value {

@@ -1,12 +1,13 @@
 //! Values at their limits: positions, times, amounts and texts.
 
 use projection_order::Orders;
+use projection_testing::MERCHANT;
 use projector_sdk::Event;
 use projector_sdk::testing::Harness;
 use serde_json::json;
 
 use super::check;
-use super::story::{MERCHANT, ORDER, OTHER_ORDER, order_event, raw_event};
+use super::story::{ORDER, OTHER_ORDER, order_event, raw_event};
 
 #[test]
 fn positions_beyond_2_to_the_53_are_exact() {

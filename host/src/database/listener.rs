@@ -1,4 +1,4 @@
-//! LISTEN/NOTIFY as a level: a notification only raises a flag, which the reading loop lowers before it reads.
+//! LISTEN/NOTIFY as a level: a notification only raises a flag, which the waiting loop lowers before it looks.
 //!
 //! The listener is a task of its own that is never cancelled while it receives, but for silence: a cancelled
 //! receive can lose a reconnect, and with it every notification of that moment. After a lost session, an
@@ -12,10 +12,10 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::database::backoff;
-use crate::database::session::{self, CONNECT_TIMEOUT, Database, Purpose};
+use prometheus_client::metrics::counter::Counter;
 
-use super::mark::ListenerState;
+use super::backoff;
+use super::session::{self, CONNECT_TIMEOUT, Database, Purpose};
 
 /// So long without a notification, and the session is asked whether it lives.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -25,22 +25,40 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const RECONNECT_MIN: Duration = Duration::from_millis(100);
 const RECONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Receives notifications of one channel.
-pub(super) struct Listener {
-    pub(super) database: Database,
-    pub(super) channel: String,
-    pub(super) wake: Arc<Notify>,
-    pub(super) state: watch::Sender<ListenerState>,
+/// Whether notifications are received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenerState {
+    /// They are.
+    Listening,
+    /// Only polling: switched off, or the listening session is down.
+    PollingOnly,
+}
+
+/// Receives notifications of one channel, over a session of its own.
+#[derive(Debug)]
+pub struct Listener {
+    /// Where.
+    pub database: Database,
+    /// What.
+    pub channel: String,
+    /// Raised by each notification, and whenever notifications may have been missed.
+    pub wake: Arc<Notify>,
+    /// For others to see.
+    pub state: watch::Sender<ListenerState>,
+    /// Counts how often it listened again after a session was lost.
+    pub reconnects: Counter,
 }
 
 impl Listener {
-    pub(super) async fn run(self, shutdown: CancellationToken) {
+    /// Listens until shut down; an outage only delays.
+    pub async fn run(self, shutdown: CancellationToken) {
         let waits = || backoff::waits(RECONNECT_MIN, RECONNECT_MAX);
         let mut pauses = waits();
+        let mut again = false;
         loop {
             let lost = tokio::select! {
                 () = shutdown.cancelled() => return,
-                lost = self.session() => lost,
+                lost = self.session(&mut again) => lost,
             };
             let was_listening =
                 self.state.send_replace(ListenerState::PollingOnly) == ListenerState::Listening;
@@ -61,7 +79,7 @@ impl Listener {
     }
 
     /// One session, from connect to loss. Returns why it was lost.
-    async fn session(&self) -> String {
+    async fn session(&self, again: &mut bool) -> String {
         let options = match self.database.options(&Purpose::Listen) {
             Ok(options) => options,
             Err(error) => return error.to_string(),
@@ -91,6 +109,9 @@ impl Listener {
             Err(_) => return format!("no answer within {CONNECT_TIMEOUT:?}"),
         };
         self.state.send_replace(ListenerState::Listening);
+        if std::mem::replace(again, true) {
+            self.reconnects.inc();
+        }
         // Whatever was committed before LISTEN took effect sends no notification any more: look again.
         self.wake.notify_one();
         loop {
