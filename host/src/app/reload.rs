@@ -275,11 +275,16 @@ fn merged(old: &Config, new: &Config) -> Config {
     config
 }
 
-/// Files that could be used before and are refused with another configuration.
+/// Files that could be used before and are refused with another configuration. One that was refused already, and
+/// whose former plugin goes on, is no loss: that one is kept.
 fn lost(before: &Shelf, after: &Shelf) -> Vec<String> {
-    let good = before.loaded().plugins;
+    let before = before.loaded();
+    let was_good = |file: &Path| {
+        before.plugins.iter().any(|plugin| plugin.file == *file)
+            && !before.refused.iter().any(|refused| refused.file == *file)
+    };
     let refused = after.loaded().refused.into_iter();
-    let lost = refused.filter(|refused| good.iter().any(|plugin| plugin.file == refused.file));
+    let lost = refused.filter(|refused| was_good(&refused.file));
     lost.map(|refused| format!("{}: {}", refused.code, refused.message))
         .collect()
 }

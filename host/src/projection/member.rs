@@ -69,8 +69,8 @@ struct Before {
     counted: bool,
     /// What was said of the plugin.
     note: Option<String>,
-    /// The save that was told.
-    told: Option<Instant>,
+    /// Digest and save of the plugin that was told.
+    told: Option<(String, Option<Instant>)>,
 }
 
 impl Member {
@@ -350,28 +350,33 @@ impl Member {
     }
 }
 
-/// Says which plugin runs from now on, and how long it took since it was saved.
+/// Says which plugin runs from now on, if it is another one, and how long it took since it was saved.
 fn tell_start(known: &Known, runner: &Runner, before: &mut Before) {
     let plugin = &runner.work.plugin;
     let saved = known
         .offer
         .as_ref()
-        .filter(|offer| offer.plugin.sha256 == plugin.sha256);
-    let saved = saved
-        .and_then(|offer| offer.saved)
-        .filter(|saved| before.told != Some(*saved));
-    let Some(saved) = saved else {
+        .filter(|offer| offer.plugin.sha256 == plugin.sha256)
+        .and_then(|offer| offer.saved);
+    let now = (plugin.sha256.clone(), saved);
+    if before.told.as_ref() == Some(&now) {
         return;
-    };
-    before.told = Some(saved);
-    let took = u64::try_from(saved.elapsed().as_millis()).unwrap_or(u64::MAX);
+    }
+    let took = saved.map(|saved| u64::try_from(saved.elapsed().as_millis()).unwrap_or(u64::MAX));
     tracing::info!(
         projection = known.name,
         version = plugin.manifest.version,
         sha256 = plugin.sha256,
+        after = known.progress.position().0,
         saved_to_running_ms = took,
-        "the saved plugin runs"
+        "{}",
+        if saved.is_some() {
+            "the saved plugin runs"
+        } else {
+            "the projection runs"
+        }
     );
+    before.told = Some(now);
 }
 
 fn timed_out(database: &'static str, limit: Duration) -> DatabaseError {

@@ -37,7 +37,7 @@ fn sighup_takes_up_files_and_the_configuration_as_a_whole_or_not_at_all() {
     place.site.configure(|text| {
         text.replace("whatever = 1\n", "")
             .replace("retry_interval = \"100ms\"", "retry_interval = \"150ms\"")
-            + "[plugins.limits]\nfuel_max = 1000\n"
+            + "[plugins.limits]\nfuel_max = 1\n"
     });
     leader.signal(Signal::HUP);
     leader.logs("leader.retry_interval");
@@ -48,7 +48,7 @@ fn sighup_takes_up_files_and_the_configuration_as_a_whole_or_not_at_all() {
     place.applies_an_event("hostile");
     place
         .site
-        .configure(|text| text.replace("fuel_max = 1000\n", "fuel_max = 100000000\n"));
+        .configure(|text| text.replace("fuel_max = 1\n", "fuel_max = 100000000\n"));
     leader.signal(Signal::HUP);
     leader.logs("plugins.limits.fuel_max");
     place.applies_an_event("hostile");

@@ -54,6 +54,33 @@ fn plugins_are_added_while_the_leader_runs_and_one_with_a_taken_name_is_refused(
 }
 
 #[test]
+fn with_a_leader_for_each_projection_a_new_one_finds_its_leader() {
+    let place = Place::new(CONTINUE);
+    place
+        .site
+        .configure(|text| text.replace("[leader]\n", "[leader]\nscope = \"projection\"\n"));
+    place.save("hostile.wasm", &small("1.0"));
+    let first = place.site.replica("a");
+    let second = place.site.replica("b");
+    place.applies_an_event("hostile");
+    place.save("another.wasm", &other("1.0"));
+    place.applies_an_event("another");
+    place.save("hostile.wasm", &small("2.0"));
+    place.records("hostile", &small("2.0"));
+    place.applies_an_event("hostile");
+    // One that only the record knows, after a start without its file.
+    first.stop();
+    second.kill();
+    fs::remove_file(place.path("another.wasm")).expect("it is there");
+    let third = place.site.replica("c");
+    place.applies_an_event("hostile");
+    place.state("another", "no-plugin");
+    place.save("another.wasm", &other("1.0"));
+    place.applies_an_event("another");
+    third.stop();
+}
+
+#[test]
 fn a_table_that_another_projection_has_stops_the_newcomer_alone_and_status_shows_it() {
     let place = Place::new(CONTINUE);
     place.save("hostile.wasm", &small("1.0"));

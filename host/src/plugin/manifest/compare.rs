@@ -192,10 +192,6 @@ mod tests {
             },
             &[],
         );
-        check(
-            |form| form["tables"][0]["indexes"] = json!([["note"], ["note"]]),
-            &[],
-        );
     }
 
     #[test]

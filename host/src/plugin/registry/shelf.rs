@@ -168,7 +168,8 @@ impl Shelf {
         let stamp = |path: PathBuf| Stamp::of_name(&path).map(|stamp| (path, stamp));
         let mut found: BTreeMap<PathBuf, Option<Stamp>> =
             files.into_iter().filter_map(stamp).collect();
-        if !self.folder.is_empty() {
+        let unreadable = |error: &Error| matches!(error, Error::Folder(_));
+        if self.folder.values().any(unreadable) {
             // A folder that cannot be read says nothing of its files.
             for (path, entry) in &self.files {
                 found.entry(path.clone()).or_insert(entry.stamp);

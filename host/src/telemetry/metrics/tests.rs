@@ -34,6 +34,7 @@ fn exposed() -> BTreeSet<String> {
     projection.retried(Class::Transient);
     projection.failed("rejected");
     projection.fenced();
+    metrics.module_loaded(true);
     metrics.of_leader().ended("resigned");
     projection.state("live", ["live", "held"].into_iter(), 0);
     let text = metrics.encode().expect("every label can be written");
