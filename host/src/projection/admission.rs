@@ -52,7 +52,7 @@ pub(super) enum Admitted {
         /// With this plugin.
         plugin: Arc<Plugin>,
         /// On these tables.
-        generation: Generation,
+        generation: Box<Generation>,
     },
     /// Its row says why not.
     Stopped,
@@ -64,7 +64,7 @@ pub(super) enum Admitted {
 
 /// The plugin that was chosen, or why there is none.
 enum Chosen {
-    Plugin(Arc<Plugin>, Generation),
+    Plugin(Arc<Plugin>, Box<Generation>),
     /// Stop, with this text.
     Stop(String),
     NoPlugin,
@@ -162,7 +162,7 @@ impl Admission<'_> {
             (Choice::File, Some(offer)) => {
                 self.keep(connection, &offer.plugin).await?;
                 (
-                    Chosen::Plugin(offer.plugin.clone(), generation.clone()),
+                    Chosen::Plugin(offer.plugin.clone(), Box::new(generation.clone())),
                     None,
                 )
             }
@@ -239,7 +239,7 @@ impl Admission<'_> {
             version = plugin.manifest.version,
             "goes on with another plugin"
         );
-        Ok(Chosen::Plugin(plugin.clone(), next))
+        Ok(Chosen::Plugin(plugin.clone(), Box::new(next)))
     }
 
     async fn begin_anew(
@@ -276,7 +276,7 @@ impl Admission<'_> {
             rows.join(", ")
         );
         self.known.progress.reached(generation.start);
-        Ok(Chosen::Plugin(plugin.clone(), next))
+        Ok(Chosen::Plugin(plugin.clone(), Box::new(next)))
     }
 
     /// The recorded plugin: the one that ran before, or the kept one.
@@ -326,7 +326,10 @@ impl Admission<'_> {
                             Code(810),
                             way_out(why, name)
                         );
-                        return Ok((Chosen::Plugin(plugin, generation.clone()), Some(text)));
+                        return Ok((
+                            Chosen::Plugin(plugin, Box::new(generation.clone())),
+                            Some(text),
+                        ));
                     }
                     Some(unfit) => {
                         format!("with the configuration of today it declares other things: {unfit}")

@@ -153,7 +153,7 @@ impl Member {
             Admitted::Run { plugin, generation } => {
                 before.ran = Some((plugin.clone(), known.loader.clone()));
                 let counted = std::mem::replace(&mut before.counted, true);
-                match self.runner(known, plugin, generation, counted) {
+                match self.runner(known, plugin, *generation, counted) {
                     Ok(runner) => Begun::Run(Box::new(runner)),
                     Err(why) => {
                         tracing::error!(

@@ -60,7 +60,7 @@ pub enum Change {
 enum Taken {
     Moving,
     Same,
-    Read(String, Result<Plugin, Error>),
+    Read(String, Box<Result<Plugin, Error>>),
 }
 
 impl Shelf {
@@ -205,7 +205,7 @@ impl Shelf {
             changes.extend(self.took(
                 path,
                 *still,
-                taken.unwrap_or_else(|error| Taken::Read(String::new(), Err(error))),
+                taken.unwrap_or_else(|error| Taken::Read(String::new(), Box::new(Err(error)))),
             ));
         }
         self.tell(&mut changes, grace);
@@ -216,7 +216,7 @@ impl Shelf {
     fn read(&self, path: &Path, still: &BTreeMap<PathBuf, Still>) -> Taken {
         let bytes = match file::read(path) {
             Ok(bytes) => bytes,
-            Err(error) => return Taken::Read(String::new(), Err(error)),
+            Err(error) => return Taken::Read(String::new(), Box::new(Err(error))),
         };
         if Some(Stamp::of(path)) != still.get(path).map(|still| still.stamp) {
             return Taken::Moving;
@@ -229,7 +229,7 @@ impl Shelf {
         {
             return Taken::Same;
         }
-        Taken::Read(sha256, self.loader.load_bytes(path, bytes))
+        Taken::Read(sha256, Box::new(self.loader.load_bytes(path, bytes)))
     }
 
     fn took(&mut self, path: &Path, still: Still, taken: Taken) -> Option<Change> {
@@ -253,7 +253,7 @@ impl Shelf {
         let was_read = !sha256.is_empty();
         entry.stamp = still.stamp.filter(|_| was_read);
         entry.sha256 = was_read.then_some(sha256);
-        match result {
+        match *result {
             Ok(plugin) => {
                 let plugin = Arc::new(plugin);
                 let name = &plugin.manifest.name;
