@@ -16,7 +16,7 @@ pub(super) struct Case<'a> {
     pub(super) declared: Option<&'a Manifest>,
     /// Digests that filled the generation before.
     pub(super) former: &'a [String],
-    /// The file: digest, manifest, and whether this replica saw how it was saved.
+    /// The file: digest, manifest, and whether this leader saw how it was saved.
     pub(super) file: Option<(&'a str, &'a Manifest, bool)>,
     /// Whether there is a file that cannot be used.
     pub(super) broken: bool,
@@ -89,7 +89,12 @@ pub(super) fn choose(case: &Case<'_>) -> Choice {
     }
     if !case.accepted {
         if case.on_change == OnChange::Refuse {
-            return Choice::Recorded(Why::Refused);
+            let fits = difference.goes_on();
+            return Choice::Recorded(if fits {
+                Why::Refused
+            } else {
+                Why::Unfit(difference.rebuild)
+            });
         }
         let older = case.former.iter().any(|former| former == sha256);
         if older && !saved && !case.dev {
@@ -171,6 +176,7 @@ mod tests {
     #[test]
     fn another_file_runs_as_the_policy_says() {
         check("new saved", Refuse, &Choice::Recorded(Why::Refused));
+        check("new wide", Refuse, &Choice::Recorded(Why::Unfit(unfit())));
         check("new", Continue, &Choice::GoOn);
         check("new wide", Continue, &Choice::Recorded(Why::Unfit(unfit())));
         check("new", Rebuild, &Choice::BeginAnew(Vec::new()));

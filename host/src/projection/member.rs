@@ -52,6 +52,7 @@ enum Begun {
 /// One projection of a term.
 pub(super) struct Member {
     pub(super) name: String,
+    pub(super) since: Instant,
     pub(super) roster: Roster,
     pub(super) shared: Shared,
     pub(super) feed: Feed,
@@ -143,6 +144,7 @@ impl Member {
             .filter(|(_, loader)| Arc::ptr_eq(loader, &known.loader));
         let admission = Admission {
             known,
+            since: self.since,
             ran: ran.map(|(plugin, _)| plugin),
             feed: &self.feed,
             checkpoints: &self.checkpoints,

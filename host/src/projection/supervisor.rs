@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::AssertSqlSafe;
 use sqlx::Row as _;
@@ -81,6 +81,7 @@ impl Supervisor {
         let checkpoints = Checkpoints::new(self.shared.control.clone(), fence);
         let mut revisions: HashMap<String, watch::Sender<i64>> = HashMap::new();
         let mut running = JoinSet::new();
+        let begun = Instant::now();
         let mut changes = self.roster.changes();
         let mut tick = tokio::time::interval(CONTROL_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -97,6 +98,7 @@ impl Supervisor {
                 revisions.insert(known.name.clone(), sender);
                 let member = Member {
                     name: known.name.clone(),
+                    since: begun,
                     roster: self.roster.clone(),
                     shared: self.shared.clone(),
                     feed: self.feed.clone(),

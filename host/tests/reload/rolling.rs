@@ -32,10 +32,12 @@ fn an_old_file_does_not_go_on_where_a_newer_one_was_accepted() {
         let (old, new) = (small("1.0"), small("2.0"));
         place.save("hostile.wasm", &old);
         let other = tempfile::tempdir().expect("there is room");
-        save(other.path(), "hostile.wasm", &old);
         let first = place.site.leader_of_one("a");
         let second = beside(&place, "b", &other);
         second.stands_by_eventually();
+        // Saved while it looks, but not while it leads.
+        save(other.path(), "hostile.wasm", &old);
+        second.logs("plugin loaded");
         place.applies_an_event("hostile");
         place.save("hostile.wasm", &new);
         if on_change == "refuse" {
