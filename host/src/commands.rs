@@ -15,6 +15,7 @@ pub mod append;
 pub mod completions;
 pub mod config;
 mod control;
+pub mod dead_letter;
 pub mod explain;
 pub mod leader;
 pub mod locks;
@@ -23,6 +24,7 @@ pub mod output;
 pub mod pause;
 pub mod resume;
 pub mod run;
+pub mod skip;
 pub mod status;
 mod store;
 pub mod validate;
@@ -108,6 +110,10 @@ pub enum Command {
     Pause(pause::Args),
     /// Let a paused or stopped projection go on
     Resume(resume::Args),
+    /// Pass over the event at which a projection stands failed
+    Skip(skip::Args),
+    /// Show events that did not pass, try them again, or give them up
+    DeadLetter(dead_letter::Args),
     /// Check the config, the plugins and the databases; lists all faults and changes nothing
     Validate(validate::Args),
     /// Show who holds advisory locks, name their keys, run commands under them
@@ -220,6 +226,12 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
         }
         Command::Resume(args) => {
             resume::run(args, &context(process, environment, None, Lines::Few, out)?).await
+        }
+        Command::Skip(args) => {
+            skip::run(args, &context(process, environment, None, Lines::Few, out)?).await
+        }
+        Command::DeadLetter(args) => {
+            dead_letter::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Validate(args) => {
             let loaded = load(process, environment, None);

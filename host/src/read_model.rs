@@ -13,6 +13,7 @@ pub mod checkpoint;
 pub mod components;
 pub mod control;
 pub mod datum;
+pub mod dead_letter;
 pub mod fold;
 pub mod folders;
 pub mod lookup;

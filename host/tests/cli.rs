@@ -138,11 +138,11 @@ fn a_bad_configuration_ends_every_command_with_78_and_names_the_place() {
             &["error[PH0109]", "projections.toml:4:8"],
         ),
         (
-            "[event_store]\nnotifi = true\n[defaults]\non_error = \"skip\"\n[[projection]]\n",
+            "[event_store]\nnotifi = true\nlayout = \"marten\"\n[[projection]]\n",
             &[
                 "projections.toml:2:1",
-                "projections.toml:4:12",
-                "projections.toml:5:1",
+                "projections.toml:3:10",
+                "projections.toml:4:1",
                 "has 3 faults",
             ],
         ),

@@ -2,6 +2,8 @@
 
 #[path = "locks/command.rs"]
 mod command;
+#[path = "locks/cron.rs"]
+mod cron;
 #[path = "locks/inspect.rs"]
 mod inspect;
 #[path = "locks/leader.rs"]

@@ -18,20 +18,27 @@ use anyhow::{Context, Result, bail};
 use projector_testkit::{
     Installation, ServerOptions,
     domain::Generator,
+    namespace::Namespace,
     proxy::Proxy,
     site::{DEFAULT, Databases, Programs, Site},
+    skip::skipped,
 };
 
-use crate::{steps::Steps, torture::prepare};
+use crate::{interrupt::Interrupt, steps::Steps, torture::prepare};
 use case::{Case, From, Scene};
 use table::Row;
 
 /// Pause between two events of a busy store.
 const EVENT_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Numbers below are taken by tests.
+const NAMESPACE: u8 = 60;
+
 /// What the user may choose.
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// Only what happens to the leader by a name that holds this
+    filter: Option<String>,
     /// So often each
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -56,9 +63,12 @@ struct Times {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::begin();
     let (programs, installation) = prepare(&mut steps, arguments.pg)?;
+    let interrupt = Interrupt::listen()?;
     let mut rows = Vec::new();
-    for case in &case::ALL {
-        let measuring = || measure(case, &programs, &installation, arguments.rounds.max(1));
+    let filter = arguments.filter.as_deref().unwrap_or_default();
+    for case in case::ALL.iter().filter(|case| case.name.contains(filter)) {
+        let rounds = arguments.rounds.max(1);
+        let measuring = || measure(case, &programs, &installation, rounds, &interrupt);
         let times = steps.run(case.name, || {
             // A site's failures are panics, as in tests; their text has been printed by then.
             catch_unwind(AssertUnwindSafe(measuring)).unwrap_or_else(|_| bail!("see above"))
@@ -82,8 +92,23 @@ fn measure(
     programs: &Programs,
     installation: &Installation,
     rounds: usize,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Times>> {
-    let options = ServerOptions::default().installation(installation.clone());
+    let mut options = ServerOptions::default().installation(installation.clone());
+    let namespace = case.apart.then(|| Namespace::make(NAMESPACE)).flatten();
+    match &namespace {
+        Some(namespace) => {
+            let addresses = format!("127.0.0.1,{}", namespace.here());
+            options = options
+                .setting("listen_addresses", addresses)
+                .trust(namespace.network());
+        }
+        None if case.apart => {
+            skipped(case.name, "network namespaces need root and `ip`");
+            return Ok(Vec::new());
+        }
+        None => {}
+    }
     let site = Site::own_server_with(programs.clone(), Databases::Two, DEFAULT, options);
     site.store(include_str!("failover/watch.sql"));
     let over = AtomicBool::new(false);
@@ -91,7 +116,12 @@ fn measure(
         if case.busy {
             scope.spawn(|| write(&site, &over));
         }
-        let times = (0..rounds).map(|_| round(case, &site)).collect();
+        let times = (0..rounds)
+            .map(|_| match interrupt.asked() {
+                true => bail!("interrupted"),
+                false => round(case, &site, namespace.as_ref()),
+            })
+            .collect();
         over.store(true, Ordering::SeqCst);
         times
     })
@@ -111,14 +141,20 @@ fn write(site: &Site, over: &AtomicBool) {
     }
 }
 
-fn round(case: &Case, site: &Site) -> Result<Times> {
+fn round(case: &Case, site: &Site, namespace: Option<&Namespace>) -> Result<Times> {
     let (store, model) = site.urls();
     let networks = [store, model].map(|url| Proxy::before(url, 1));
     let through = [
         ("ES_DATABASE_URL", networks[0].url()),
         ("DATABASE_URL", networks[1].url()),
     ];
-    let leader = site.replica_with("leader", &["run"], &through);
+    let leader = match namespace {
+        Some(namespace) => {
+            namespace.heal();
+            namespace.replica(site, "leader")
+        }
+        None => site.replica_with("leader", &["run"], &through),
+    };
     leader.leads_eventually();
     site.begun();
     let standby = site.replica("standby");
@@ -136,6 +172,7 @@ fn round(case: &Case, site: &Site) -> Result<Times> {
         site,
         leader: &leader,
         networks: &networks,
+        namespace,
         leader_pid: pid.parse()?,
     };
     let (fault, watched) = thread::scope(|scope| -> Result<_> {

@@ -29,6 +29,11 @@ impl Interrupt {
         Ok(Self { asked })
     }
 
+    /// For those who look by themselves.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
     /// Whether a signal has come.
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)

@@ -17,6 +17,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
+pub use event::Event;
 pub use world::World;
 
 /// How many events the shipped file has.

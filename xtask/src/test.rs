@@ -5,10 +5,13 @@ use std::process::Command;
 use anyhow::Result;
 use projector_testkit::{BIN_VARIABLE, Installation, SERVER_VARIABLE, Server, ServerOptions};
 
-use crate::{place, plugins, postgres, process, steps::Steps};
+use crate::{debian, place, plugins, postgres, process, steps::Steps};
 
 /// Environment variable that tells tests the folder of the built plugins.
 const PLUGINS_VARIABLE: &str = "PROJECTOR_TEST_PLUGINS";
+
+/// Debian's packages that single tests need; without them these are skipped, and say so.
+const EXTRAS: [&str; 3] = ["pgbouncer", "libfaketime", "iproute2"];
 
 /// What the user may choose.
 #[derive(clap::Args)]
@@ -35,9 +38,30 @@ pub fn all(steps: &mut Steps, major: Option<u32>, selection: &[String]) -> Resul
     if selection.is_empty() {
         steps.run("test the plugins", test_plugins)?;
     }
+    steps.run("find what single tests need", provide_extras)?;
     let installation = steps.run("find PostgreSQL", || postgres::provide(major))?;
     let name = format!("test the host on PostgreSQL {}", installation.major());
     steps.run(&name, || test_host(installation, selection))
+}
+
+/// Gets what is missing of [`EXTRAS`] where that is possible without asking. Nobody fails for want of them.
+fn provide_extras() -> Result<()> {
+    let is_missing = |package: &&str| {
+        let mut query = Command::new("dpkg-query");
+        process::ask(query.args(["--show", "--showformat", "${db:Status-Status}", package]))
+            .is_none_or(|status| status.trim() != "installed")
+    };
+    let missing: Vec<&str> = EXTRAS.into_iter().filter(is_missing).collect();
+    if missing.is_empty() || !debian::can_install() {
+        return Ok(());
+    }
+    if let Err(error) = debian::install(&missing) {
+        eprintln!(
+            "    tests that need {} are skipped: {error:#}",
+            missing.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// The plugins' own tests run natively: their logic does not know that it will be WebAssembly.

@@ -14,7 +14,7 @@ use projector_testkit::{
     torture,
 };
 
-use crate::{generated::build_host, place, plugins, postgres, steps::Steps};
+use crate::{generated::build_host, interrupt::Interrupt, place, plugins, postgres, steps::Steps};
 
 /// In `cargo xtask verify`.
 const VERIFY_SECONDS: u64 = 60;
@@ -31,6 +31,9 @@ pub struct Arguments {
     /// Where events and rows live; otherwise the seed chooses
     #[arg(long, value_enum)]
     databases: Option<Layout>,
+    /// One leader for everything, or one for each projection; otherwise the seed chooses
+    #[arg(long, value_enum)]
+    scope: Option<Scope>,
     /// On this major version of PostgreSQL
     #[arg(long)]
     pg: Option<u32>,
@@ -42,6 +45,14 @@ enum Layout {
     One,
     /// On two servers
     Two,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Scope {
+    /// One leader for everything
+    Host,
+    /// A leader for each projection
+    Projection,
 }
 
 /// Builds what is needed and runs it.
@@ -58,6 +69,7 @@ pub fn verify(steps: &mut Steps) -> Result<()> {
         seconds: VERIFY_SECONDS,
         seed: None,
         databases: None,
+        scope: None,
         pg: None,
     };
     steps.run("torture", || torment(prepared, &arguments))
@@ -81,26 +93,29 @@ fn torment(
     arguments: &Arguments,
 ) -> Result<()> {
     let seed = arguments.seed.unwrap_or_else(any_seed);
-    let databases = match arguments.databases {
-        Some(Layout::One) => Databases::One,
-        Some(Layout::Two) => Databases::Two,
-        None if seed.is_multiple_of(2) => Databases::One,
-        None => Databases::Two,
+    let (databases, place) = match arguments.databases {
+        Some(Layout::One) => (Databases::One, "one"),
+        None if seed & 1 == 0 => (Databases::One, "one"),
+        Some(Layout::Two) | None => (Databases::Two, "two"),
     };
-    let word = match databases {
-        Databases::One => "one",
-        Databases::Two => "two",
+    let (scope, leaders) = match arguments.scope {
+        Some(Scope::Host) => (torture::Scope::Host, "host"),
+        None if seed & 2 == 0 => (torture::Scope::Host, "host"),
+        Some(Scope::Projection) | None => (torture::Scope::Projection, "projection"),
     };
     let again = format!(
-        "cargo xtask torture --seconds {} --seed {seed} --databases {word}",
+        "cargo xtask torture --seconds {} --seed {seed} --databases {place} --scope {leaders}",
         arguments.seconds
     );
+    let interrupt = Interrupt::listen()?;
     eprintln!("    {again}");
     let options = torture::Options {
         time: Duration::from_secs(arguments.seconds),
         seed,
         databases,
+        scope,
         server: ServerOptions::default().installation(installation),
+        interrupted: interrupt.flag(),
     };
     // Its failures are panics, as in tests; their text has been printed by then.
     let Ok(report) = catch_unwind(AssertUnwindSafe(|| torture::run(programs, &options))) else {

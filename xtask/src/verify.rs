@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::{generated, place, process, steps::Steps, test, torture};
+use crate::{bench, generated, hostile, place, process, steps::Steps, test, torture};
 
 /// What the user may choose.
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ const CHECKS: &[Check] = &[
     }),
 ];
 
-/// Runs all checks, then the tests, then a minute of torture.
+/// Runs all checks, then the tests, then the guests that misbehave and a minute of torture.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::begin();
     for (name, check) in CHECKS {
@@ -36,6 +36,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if !arguments.quick {
         let _ = test::all(&mut steps, None, &[]);
+        let _ = hostile::verify(&mut steps);
+        let _ = steps.run("count fuel and statements", bench::check);
         let _ = torture::verify(&mut steps);
     }
     println!("\n{}", steps.summary());

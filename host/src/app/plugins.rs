@@ -258,8 +258,9 @@ fn settings(config: &Config, name: &str) -> Settings {
     let own = config.projection(name);
     Settings {
         on_error: match own.on_error {
-            // The configuration refuses the other policies until they exist.
-            config::OnError::Stop | config::OnError::Park | config::OnError::Skip => OnError::Stop,
+            config::OnError::Stop => OnError::Stop,
+            config::OnError::Park => OnError::Park,
+            config::OnError::Skip => OnError::Skip,
         },
         retry: Retry {
             attempts_max: own.retry.attempts_max,

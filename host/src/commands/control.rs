@@ -10,7 +10,7 @@ use crate::database::error::Error as DatabaseError;
 use crate::database::migrate::{self, Target};
 use crate::database::session::{Purpose, bounded};
 use crate::error::{Exit, Failure};
-use crate::read_model::control::Control;
+use crate::read_model::control::{Control, Projection};
 
 /// Longest wait for one change. A running batch holds the checkpoint's row for as long as it takes.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(40);
@@ -28,39 +28,63 @@ pub(super) async fn change(
     name: &str,
     call: impl AsyncFnOnce(&Control, &mut PgConnection, &str) -> Result<bool, DatabaseError>,
 ) -> Result<Changed, Failure> {
-    let config = &context.config.config;
-    let databases = Databases::of(config)?;
-    let control = Control::new(config.read_model.control_schema.clone());
-    let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
-    let target = Target::read_model(config.read_model.control_schema.clone());
-    migrate::check(&mut connection, &target).await?;
-    let known = bounded("read model", CHANGE_TIMEOUT, control.list(&mut connection)).await?;
-    if !known.iter().any(|row| row.name == name) {
-        return Err(unknown(name, known.iter().map(|row| row.name.as_str())));
-    }
-    let changed = bounded(
-        "read model",
-        CHANGE_TIMEOUT,
-        call(&control, &mut connection, &actor()),
-    )
-    .await?;
+    let (control, mut connection) = open(context).await?;
+    known(&control, &mut connection, name).await?;
+    let changed = limited(call(&control, &mut connection, &actor())).await?;
     Ok(if changed { Changed::Yes } else { Changed::No })
 }
 
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let known: Vec<&str> = known.collect();
-    let near = known
-        .iter()
-        .max_by(|a, b| strsim::jaro(name, a).total_cmp(&strsim::jaro(name, b)));
-    let hint = match near {
-        Some(near) if strsim::jaro(name, near) > 0.7 => format!("did you mean {near}?"),
-        _ if known.is_empty() => "no replica has led with this control schema yet".to_owned(),
-        _ => format!("there is {}", known.join(", ")),
+/// A session to control tables that this version may change.
+pub(super) async fn open(context: &Context) -> Result<(Control, PgConnection), Failure> {
+    let config = &context.config.config;
+    let databases = Databases::of(config)?;
+    let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
+    let target = Target::read_model(config.read_model.control_schema.clone());
+    migrate::check(&mut connection, &target).await?;
+    Ok((
+        Control::new(config.read_model.control_schema.clone()),
+        connection,
+    ))
+}
+
+/// The projection of this name, or a failure that says which there are.
+pub(super) async fn known(
+    control: &Control,
+    connection: &mut PgConnection,
+    name: &str,
+) -> Result<Projection, Failure> {
+    let all = limited(control.list(connection)).await?;
+    let names: Vec<String> = all.iter().map(|row| row.name.clone()).collect();
+    let found = all.into_iter().find(|row| row.name == name);
+    found.ok_or_else(|| unknown(name, &names))
+}
+
+/// One step on the control tables, within the bound of a change.
+pub(super) async fn limited<T>(
+    step: impl Future<Output = Result<T, DatabaseError>>,
+) -> Result<T, Failure> {
+    Ok(bounded("read model", CHANGE_TIMEOUT, step).await?)
+}
+
+/// There is no projection of this name.
+pub(super) fn unknown(name: &str, known: &[String]) -> Failure {
+    let hint = match near(name, known) {
+        Some(near) => format!("did you mean {near}?"),
+        None if known.is_empty() => "no replica has led with this control schema yet".to_owned(),
+        None => format!("there is {}", known.join(", ")),
     };
     Failure::new(
         Exit::Failed,
         format!("there is no projection {name:?}; {hint}"),
     )
+}
+
+/// The name that somebody may have meant.
+pub(super) fn near<'k>(name: &str, known: &'k [String]) -> Option<&'k String> {
+    known
+        .iter()
+        .max_by(|a, b| strsim::jaro(name, a).total_cmp(&strsim::jaro(name, b)))
+        .filter(|near| strsim::jaro(name, near) > 0.7)
 }
 
 /// Who does it, for the audit.

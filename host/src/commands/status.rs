@@ -15,6 +15,7 @@ use crate::event_store::layout::Layout;
 use crate::leadership::current_leader;
 use crate::leadership::election::lock_of;
 use crate::read_model::control::Control;
+use crate::read_model::dead_letter::Letters;
 use crate::read_model::folders;
 
 use answer::Leaders;
@@ -82,6 +83,8 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let control_schema = &config.read_model.control_schema;
     let asking = folders::list(&mut model, control_schema);
     let folders = bounded("read model", ANSWER_TIMEOUT, asking).await?;
+    let letters = Letters::new(config.read_model.control_schema.clone());
+    let counts = bounded("read model", ANSWER_TIMEOUT, letters.counts(&mut model)).await?;
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
     };
@@ -128,6 +131,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         sources.first(),
         head,
         &lags,
+        &counts,
         folders,
     ))
 }

@@ -44,16 +44,6 @@ pub const LATER: &[Later] = &[
         instead: "use layout = \"projector\"",
     },
     Later {
-        key: "defaults.on_error",
-        refused: Refused::AnyBut("stop"),
-        instead: "use on_error = \"stop\"",
-    },
-    Later {
-        key: "projection.on_error",
-        refused: Refused::AnyBut("stop"),
-        instead: "use on_error = \"stop\"",
-    },
-    Later {
         key: "projection.wasi",
         refused: Refused::NotEmpty,
         instead: "use wasi = []: the closed deterministic interfaces are always there",

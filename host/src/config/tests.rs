@@ -319,17 +319,15 @@ fn lock_names_that_share_a_key_are_found() {
 #[test]
 fn what_is_not_available_yet_is_refused_by_name() {
     check(
-        "[event_store]\nlayout = \"marten\"\ncolumns = {}\n[plugins]\nwatch = true\non_change = \"rebuild\"\n[defaults]\non_error = \"park\"\n[[projection]]\nname = \"a\"\non_error = \"skip\"\nwasi = [\"wasi:x\"]\n",
+        "[event_store]\nlayout = \"marten\"\ncolumns = {}\n[plugins]\nwatch = true\non_change = \"rebuild\"\n[[projection]]\nname = \"a\"\nwasi = [\"wasi:x\"]\n",
         &[
             "/etc/p.toml:2:10 PH0107 `event_store.layout` = \"marten\" is not available yet",
             "/etc/p.toml:3:11 PH0107 `event_store.columns` is not available yet",
-            "/etc/p.toml:8:12 PH0107 `defaults.on_error` = \"park\" is not available yet",
-            "/etc/p.toml:11:12 PH0107 `projection.on_error` = \"skip\" is not available yet",
-            "/etc/p.toml:12:8 PH0107 `projection.wasi` with anything in it is not available yet",
+            "/etc/p.toml:9:8 PH0107 `projection.wasi` with anything in it is not available yet",
         ],
     );
     check(
-        "[leader]\nscope = \"projection\"\n[plugins]\nwatch = false\non_change = \"refuse\"\n[[projection]]\nname = \"a\"\nwasi = []\n",
+        "[leader]\nscope = \"projection\"\n[defaults]\non_error = \"park\"\n[plugins]\nwatch = false\non_change = \"refuse\"\n[[projection]]\nname = \"a\"\non_error = \"skip\"\nwasi = []\n",
         &[],
     );
     check(

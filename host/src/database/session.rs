@@ -228,20 +228,24 @@ impl Database {
 /// # Errors
 /// When a setting that is needed is refused.
 pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(), Error> {
-    let (optional, needed): (Vec<_>, Vec<_>) = purpose
-        .settings()
-        .into_iter()
-        .partition(|(_, _, tolerated)| *tolerated);
-    let needed: Vec<String> = needed
-        .iter()
-        .map(|(name, value, _)| format!("SET {name} = '{value}'"))
-        .collect();
-    connection.execute(AssertSqlSafe(needed.join("; "))).await?;
-    for (name, value, _) in optional {
-        if let Err(error) = connection
-            .execute(AssertSqlSafe(format!("SET {name} = '{value}'")))
-            .await
-        {
+    let settings = purpose.settings();
+    let set = |name: &str, value: &str| format!("SET {name} = '{value}'");
+    let script = |with_optional: bool| {
+        let wanted = settings
+            .iter()
+            .filter(|(_, _, tolerated)| with_optional || !tolerated);
+        let statements: Vec<String> = wanted.map(|(name, value, _)| set(name, value)).collect();
+        AssertSqlSafe(statements.join("; "))
+    };
+    // One round trip, as a rule. A refused setting undoes all of them.
+    match connection.execute(script(true)).await.map_err(Error::from) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.sqlstate().is_none() => return Err(error),
+        Err(_) => {}
+    }
+    connection.execute(script(false)).await?;
+    for (name, value, _) in settings.iter().filter(|(_, _, tolerated)| *tolerated) {
+        if let Err(error) = connection.execute(AssertSqlSafe(set(name, value))).await {
             let error = Error::from(error);
             if error.sqlstate().is_none() {
                 return Err(error);

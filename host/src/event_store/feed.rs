@@ -1,6 +1,6 @@
 //! Reading below the mark: the handle that every projection has.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ const STRETCH_POSITIONS_MAX: i64 = 200_000;
 /// Rows that are asked for at least, however large the last ones were.
 const ROWS_MIN: i64 = 16;
 
+/// Reads after a large payload that expect another one.
+const CAREFUL_READS: u32 = 16;
+
 /// Reads settled events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Feed {
@@ -50,6 +53,8 @@ pub(super) struct Shared {
     /// Which store is read; none before the service's first session.
     pub(super) identity: watch::Receiver<Option<StoreIdentity>>,
     pub(super) ring: Mutex<Ring>,
+    /// Reads that weigh payloads before they ask for them, from here on.
+    pub(super) careful: AtomicU32,
     /// One session for all projections that are too far behind for the ring.
     pub(super) reading: AsyncMutex<Option<PgConnection>>,
 }
@@ -255,17 +260,31 @@ impl Shared {
             .map(|prefix| like(prefix))
             .collect();
         let prefixes = (!prefixes.is_empty()).then_some(prefixes);
-        let statement = rows::sized(&self.layout, include_str!("sql/below.sql"));
-        let reading = sqlx::query(AssertSqlSafe(statement))
-            .bind(after.0)
-            .bind(rows_max)
-            .bind(i64::try_from(limits.bytes_max).unwrap_or(i64::MAX))
-            .bind(upto.0)
-            .bind(types)
-            .bind(prefixes)
-            .fetch_all(connection);
-        let found = attended(&self.database, READ_TIMEOUT, reading).await??;
-        rows::found(&found, rows_max).map_err(DatabaseError::from)
+        let bytes_max = i64::try_from(limits.bytes_max).unwrap_or(i64::MAX);
+        let mut read = async |statement: String| {
+            let reading = sqlx::query(AssertSqlSafe(statement))
+                .bind(after.0)
+                .bind(rows_max)
+                .bind(bytes_max)
+                .bind(upto.0)
+                .bind(types)
+                .bind(&prefixes)
+                .fetch_all(&mut *connection);
+            let rows = attended(&self.database, READ_TIMEOUT, reading).await??;
+            rows::found(&rows, rows_max, limits.bytes_max).map_err(DatabaseError::from)
+        };
+        let below = include_str!("sql/below.sql");
+        let careful = self.careful.load(Ordering::Relaxed);
+        if careful == 0 {
+            let found = read(rows::small(&self.layout, below)).await?;
+            if !found.withheld {
+                return Ok(found);
+            }
+            self.careful.store(CAREFUL_READS, Ordering::Relaxed);
+        } else {
+            self.careful.store(careful - 1, Ordering::Relaxed);
+        }
+        read(rows::sized(&self.layout, below)).await
     }
 }
 

@@ -4,8 +4,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::error::Error;
-use super::event::Position;
+use super::event::{Event, Position};
 use super::layout::Layout;
+use super::rows;
 
 /// The highest visible position.
 ///
@@ -38,4 +39,23 @@ pub async fn lag_seconds(
         .iter()
         .map(|row| row.try_get(0))
         .collect::<Result<_, _>>()?)
+}
+
+/// The event at a position.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn event(
+    connection: &mut PgConnection,
+    layout: &Layout,
+    position: Position,
+) -> Result<Option<Event>, Error> {
+    let row = sqlx::query(AssertSqlSafe(layout.render(include_str!("sql/event.sql"))))
+        .bind(position.0)
+        .fetch_optional(connection)
+        .await?;
+    Ok(match row {
+        Some(row) => rows::event(&row)?,
+        None => None,
+    })
 }

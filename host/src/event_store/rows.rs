@@ -1,7 +1,7 @@
 //! Events as they come from the database.
 
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
+use sqlx::{Row as _, ValueRef as _};
 
 use crate::database::micros::Micros;
 
@@ -16,6 +16,8 @@ pub(super) struct Found {
     pub(super) cut: bool,
     /// Everything up to here was looked at, if it was cut short.
     pub(super) cut_at: Position,
+    /// It was cut at a payload that did not leave the server.
+    pub(super) withheld: bool,
 }
 
 /// The statement that cuts what another statement finds to a size.
@@ -23,11 +25,28 @@ pub(super) fn sized(layout: &Layout, found: &str) -> String {
     layout.render(&include_str!("sql/sized.sql").replace("{found}", found))
 }
 
-/// Decodes the rows of [`sized`].
-pub(super) fn found(rows: &[PgRow], events_max: i64) -> Result<Found, sqlx::Error> {
-    let mut events = Vec::with_capacity(rows.len());
+/// The statement that takes what another statement finds as it is, but for payloads that are large: quicker, and
+/// bounded by the number of rows.
+pub(super) fn small(layout: &Layout, found: &str) -> String {
+    layout.render(&include_str!("sql/small.sql").replace("{found}", found))
+}
+
+/// Decodes the rows of [`sized`] or [`small`].
+pub(super) fn found(
+    rows: &[PgRow],
+    events_max: i64,
+    bytes_max: usize,
+) -> Result<Found, sqlx::Error> {
+    let mut events: Vec<Event> = Vec::with_capacity(rows.len());
+    let mut bytes = 0;
     for row in rows {
-        match event(row)? {
+        let event = event(row)?;
+        let withheld = event.is_none();
+        let fitting = event.filter(|event| {
+            bytes += payload(event);
+            bytes <= bytes_max || events.is_empty()
+        });
+        match fitting {
             Some(event) => events.push(event),
             // It did not fit: whatever stands before it was looked at.
             None => {
@@ -35,6 +54,7 @@ pub(super) fn found(rows: &[PgRow], events_max: i64) -> Result<Found, sqlx::Erro
                     events,
                     cut: true,
                     cut_at: Position(row.try_get::<i64, _>(0)? - 1),
+                    withheld,
                 });
             }
         }
@@ -42,28 +62,46 @@ pub(super) fn found(rows: &[PgRow], events_max: i64) -> Result<Found, sqlx::Erro
     Ok(Found {
         cut: i64::try_from(events.len()).unwrap_or(i64::MAX) >= events_max,
         cut_at: events.last().map_or(Position(0), |event| event.position),
+        withheld: false,
         events,
     })
 }
 
 /// Decodes one row; none when it came without its payload.
-fn event(row: &PgRow) -> Result<Option<Event>, sqlx::Error> {
-    let Some(data) = row.try_get(7)? else {
+pub(super) fn event(row: &PgRow) -> Result<Option<Event>, sqlx::Error> {
+    let Some(data) = json(row, 7)? else {
         return Ok(None);
     };
+    let mut id = [0; uuid::fmt::Hyphenated::LENGTH];
     Ok(Some(Event {
         position: Position(row.try_get(0)?),
-        id: row.try_get::<uuid::Uuid, _>(1)?.to_string(),
+        id: row
+            .try_get::<uuid::Uuid, _>(1)?
+            .hyphenated()
+            .encode_lower(&mut id)
+            .to_owned(),
         stream: row.try_get(2)?,
         version: row.try_get(3)?,
         event_type: row.try_get(4)?,
         schema_version: row.try_get(5)?,
         recorded_at: row.try_get::<Micros, _>(6)?.0,
         data,
-        metadata: row
-            .try_get::<Option<String>, _>(8)?
-            .unwrap_or_else(|| "{}".to_owned()),
+        metadata: json(row, 8)?.unwrap_or_else(|| "{}".to_owned()),
     }))
+}
+
+/// JSON text, from a column of text or of `jsonb`, whose binary form is a version and the text.
+fn json(row: &PgRow, at: usize) -> Result<Option<String>, sqlx::Error> {
+    const VERSION: u8 = 1;
+    let value = row.try_get_raw(at)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let bytes = value.as_bytes().map_err(sqlx::Error::Decode)?;
+    // No JSON text begins with this byte.
+    let text = bytes.strip_prefix(&[VERSION]).unwrap_or(bytes);
+    let text = std::str::from_utf8(text).map_err(|error| sqlx::Error::Decode(error.into()))?;
+    Ok(Some(text.to_owned()))
 }
 
 /// What an event counts against the byte bound of a batch.

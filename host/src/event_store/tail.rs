@@ -8,6 +8,7 @@
 mod look;
 mod session;
 
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -64,6 +65,7 @@ impl Service {
             database: options.database.clone(),
             identity: known,
             ring: Mutex::new(Ring::new(settled_upto)),
+            careful: AtomicU32::new(0),
             reading: AsyncMutex::new(None),
         });
         let feed = Feed {

@@ -16,7 +16,7 @@ use super::error::{CallError, Category};
 use super::json;
 use super::limits::Limits;
 use super::load::{self, Linked, LoadError, World};
-use super::logging::tidy;
+use super::logging::{PluginLog, tidy};
 use super::lookups::{Lookups, NoLookups};
 use super::state::{Stage, State};
 use super::trap::classify;
@@ -26,7 +26,7 @@ use super::trap::classify;
 pub struct Guest {
     engine: Engine,
     linked: Arc<Linked>,
-    projection: Arc<str>,
+    log: Arc<PluginLog>,
 }
 
 /// What a batch came to.
@@ -51,7 +51,7 @@ impl Guest {
         Ok(Self {
             linked: Arc::new(load::link(engine, component)?),
             engine: engine.clone(),
-            projection: "".into(),
+            log: Arc::new(PluginLog::new("")),
         })
     }
 
@@ -59,9 +59,14 @@ impl Guest {
     #[must_use]
     pub fn named(&self, projection: &str) -> Self {
         Self {
-            projection: projection.into(),
+            log: Arc::new(PluginLog::new(projection)),
             ..self.clone()
         }
+    }
+
+    /// Tells how many log lines were held back in minutes that are over.
+    pub fn tell_held_lines(&self) {
+        self.log.tell(false);
     }
 
     /// Whether it takes and returns JSON text.
@@ -160,7 +165,7 @@ impl Guest {
         recorded_at: i64,
         limits: &Limits,
     ) -> Result<Store<State>, CallError> {
-        let state = State::new(Arc::clone(&self.projection), lookups, recorded_at, limits);
+        let state = State::new(Arc::clone(&self.log), lookups, recorded_at, limits);
         let host = |error: wasmtime::Error| classify(&error, Stage::Instantiate, limits);
         let mut store = Store::try_new(self.engine.wasmtime(), state).map_err(host)?;
         store.limiter(|state| &mut state.limiter);
@@ -195,7 +200,7 @@ impl Guest {
 impl std::fmt::Debug for Guest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Guest")
-            .field("projection", &self.projection)
+            .field("projection", &self.log.projection())
             .field("json", &self.is_json())
             .finish_non_exhaustive()
     }

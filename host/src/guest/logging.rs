@@ -1,15 +1,59 @@
 //! What a guest logs, passed on to `tracing` with the projection's name.
 //!
-//! Promises: a flood costs at most a bounded number of lines a call, and how many were dropped is said
-//! exactly. Text is cut at a bound and has no control characters that could forge lines.
+//! Promises: a flood costs at most a bounded number of lines a call and a minute, and how many were dropped is
+//! said exactly. Text is cut at a bound and has no control characters that could forge lines.
+
+use std::sync::Arc;
+
+use crate::telemetry::repeats::Repeats;
 
 use super::bindings::Level;
 use super::limits::Limits;
 
+/// Lines of one plugin a minute, over all its calls.
+const LINES_PER_MINUTE_MAX: u64 = 1_000;
+
+/// What is counted when there are more.
+const LINE: &str = "the plugin logs";
+const FLOOD: &str = "the plugin logged more lines in one call than log_lines_max allows";
+
+/// The log of one plugin.
+#[derive(Debug)]
+pub(super) struct PluginLog {
+    projection: Arc<str>,
+    repeats: Repeats,
+}
+
+impl PluginLog {
+    pub(super) fn new(projection: &str) -> Self {
+        Self {
+            projection: projection.into(),
+            repeats: Repeats::new(LINES_PER_MINUTE_MAX),
+        }
+    }
+
+    pub(super) fn projection(&self) -> &str {
+        &self.projection
+    }
+
+    /// Tells how many lines were held back.
+    pub(super) fn tell(&self, all: bool) {
+        for held in self.repeats.take(all) {
+            tracing::warn!(target: "plugin", projection = &*self.projection, lines = held.lines, "{held}");
+        }
+    }
+}
+
+impl Drop for PluginLog {
+    fn drop(&mut self) {
+        self.tell(true);
+    }
+}
+
 /// The log lines of one call.
 #[derive(Debug)]
 pub(super) struct CallLog {
-    projection: std::sync::Arc<str>,
+    log: Arc<PluginLog>,
     lines: usize,
     lines_max: usize,
     line_bytes_max: usize,
@@ -17,9 +61,9 @@ pub(super) struct CallLog {
 }
 
 impl CallLog {
-    pub(super) fn new(projection: std::sync::Arc<str>, limits: &Limits) -> Self {
+    pub(super) fn new(log: Arc<PluginLog>, limits: &Limits) -> Self {
         Self {
-            projection,
+            log,
             lines: 0,
             lines_max: limits.log_lines_max,
             line_bytes_max: limits.log_line_bytes_max,
@@ -34,8 +78,11 @@ impl CallLog {
             return;
         }
         self.lines += 1;
+        if !self.log.repeats.admit(LINE) {
+            return;
+        }
         let message = tidy(message, self.line_bytes_max);
-        let projection = &*self.projection;
+        let projection = &*self.log.projection;
         match level {
             Level::Debug => tracing::debug!(target: "plugin", projection, "{message}"),
             Level::Info => tracing::info!(target: "plugin", projection, "{message}"),
@@ -47,14 +94,16 @@ impl CallLog {
     /// Ends the call: says how much was dropped, and returns it.
     pub(super) fn finish(&mut self) -> u64 {
         let dropped = std::mem::take(&mut self.dropped);
-        if dropped > 0 {
+        if dropped > 0 && self.log.repeats.admit(FLOOD) {
             tracing::warn!(
                 target: "plugin",
-                projection = &*self.projection,
+                projection = &*self.log.projection,
                 dropped,
                 passed_on = self.lines,
-                "the plugin logged more lines in one call than log_lines_max allows"
+                "{FLOOD}"
             );
+        } else if dropped > 0 {
+            self.log.repeats.hold(LINE, dropped);
         }
         dropped
     }
@@ -96,11 +145,24 @@ mod tests {
             log_lines_max: 3,
             ..Limits::default()
         };
-        let mut log = CallLog::new("order".into(), &limits);
-        for _ in 0..10 {
-            log.line(Level::Info, "x");
+        let plugin = Arc::new(PluginLog::new("order"));
+        for _ in 0..1_010 {
+            let mut log = CallLog::new(Arc::clone(&plugin), &limits);
+            for _ in 0..10 {
+                log.line(Level::Info, "x");
+            }
+            assert_eq!(log.finish(), 7);
+            assert_eq!(log.finish(), 0);
         }
-        assert_eq!(log.finish(), 7);
-        assert_eq!(log.finish(), 0);
+        let held = plugin.repeats.take(true);
+        let held = |kind| {
+            held.iter()
+                .find(|held| held.kind == kind)
+                .map(|held| held.lines)
+        };
+        // 3,030 lines were within the bound of their call, 1,000 of them within that of the minute; ten calls
+        // could not say themselves that they dropped seven each.
+        assert_eq!(held(LINE), Some(2_030 + 70));
+        assert_eq!(held(FLOOD), Some(10));
     }
 }

@@ -14,7 +14,7 @@ use super::clock::CallClock;
 use super::json;
 use super::limiter::Limiter;
 use super::limits::Limits;
-use super::logging::CallLog;
+use super::logging::{CallLog, PluginLog};
 use super::lookups::{LookupFailure, Lookups};
 use super::wasi::Wasi;
 
@@ -70,7 +70,7 @@ pub(super) struct State {
 impl State {
     /// `recorded_at` is what the guest's clock says, in microseconds since 1970.
     pub(super) fn new(
-        projection: Arc<str>,
+        log: Arc<PluginLog>,
         lookups: Box<dyn Lookups>,
         recorded_at: i64,
         limits: &Limits,
@@ -82,7 +82,7 @@ impl State {
             stage: Stage::Instantiate,
             limiter: Limiter::new(limits),
             clock: CallClock::start(limits.call_timeout),
-            log: CallLog::new(projection, limits),
+            log: CallLog::new(log, limits),
             lookups,
             lookup_calls: 0,
             lookup_calls_max: limits.lookup_calls_max,

@@ -58,6 +58,8 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
                 "name": known.name,
                 "state": known.progress.state(&mark).as_str(),
                 "position": known.progress.position().0,
+                "dead_letters": known.progress.letters().open,
+                "parked_streams": known.progress.letters().parked_streams,
                 "last_error": known.progress.last_error().map(|(at, error)| {
                     json!({ "message": error, "seconds_ago": at.elapsed().as_secs() })
                 }),

@@ -74,7 +74,7 @@ impl Refusal {
             code: Code(401),
             exit: Some(Exit::Config),
             message: format!(
-                "the {database} database is reached through a pooler in transaction mode, where two clients can \
+                "the {database} database is reached through a pooler in transaction mode (or statement mode), where two clients can \
                  both win one lock; give a direct address (or a pooler in session mode) for the lock"
             ),
         }

@@ -192,10 +192,8 @@ impl Admission<'_> {
         if row.failure.is_none() {
             let failure = Row {
                 category,
-                position: None,
-                event_type: None,
-                event_id: None,
                 message,
+                ..Row::default()
             };
             let name = self.connections.database();
             let failing =

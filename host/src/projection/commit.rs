@@ -11,16 +11,17 @@ use crate::database::identifier::Identifier;
 use crate::database::session::{attended, bounded};
 use crate::read_model::check::Shapes;
 use crate::read_model::checkpoint::{Checkpoints, GenerationKey, Missed, Step};
+use crate::read_model::dead_letter::{self, Letter};
 use crate::read_model::fold::Folded;
 use crate::read_model::write;
 
 use super::failure::Failure;
 
 /// Longest transaction. The server's own `statement_timeout` is shorter, so this only catches dead peers.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
+pub(super) const COMMIT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Longest wait for the answer to COMMIT. It may have been obeyed all the same: the checkpoint is read again.
-const COMMIT_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const COMMIT_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a projection's batches go.
 #[derive(Debug, Clone)]
@@ -53,17 +54,22 @@ impl From<DatabaseError> for NotCommitted {
 }
 
 impl Target {
-    /// Commits a batch with its checkpoint; returns the number of rows that were touched.
+    /// Commits a batch with its checkpoint and its dead letters; returns the number of rows that were touched.
     ///
     /// After an error the caller knows nothing of the batch's fate (the reply to COMMIT may be lost) and must
     /// read the checkpoint again.
     ///
     /// # Errors
     /// When the checkpoint moved, a write is refused, or the database fails.
-    pub async fn commit(&self, step: &Step, folded: Option<&Folded>) -> Result<u64, NotCommitted> {
+    pub async fn commit(
+        &self,
+        step: &Step,
+        folded: Option<&Folded>,
+        letters: &[Letter],
+    ) -> Result<u64, NotCommitted> {
         let mut loan = self.connections.lend().await?;
         let whole = async {
-            match self.transaction(&mut loan, step, folded).await {
+            match self.transaction(&mut loan, step, folded, letters).await {
                 Err(NotCommitted::Missed(_)) => {
                     loan.execute("ROLLBACK")
                         .await
@@ -94,8 +100,9 @@ impl Target {
         connection: &mut PgConnection,
         step: &Step,
         folded: Option<&Folded>,
+        letters: &[Letter],
     ) -> Result<u64, NotCommitted> {
-        let Some(folded) = folded else {
+        if folded.is_none() && letters.is_empty() {
             // A checkpoint alone is its own transaction.
             return match self
                 .checkpoints
@@ -105,7 +112,7 @@ impl Target {
                 true => Ok(0),
                 false => Err(NotCommitted::Missed(Missed::Changed)),
             };
-        };
+        }
         connection
             .execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             .await
@@ -117,9 +124,13 @@ impl Target {
         {
             return Err(NotCommitted::Missed(Missed::Changed));
         }
-        let touched = write::apply(connection, &self.schema, &self.shapes, folded)
-            .await
-            .map_err(|error| NotCommitted::Failed(error.into()))?;
+        let touched = match folded {
+            Some(folded) => write::apply(connection, &self.schema, &self.shapes, folded)
+                .await
+                .map_err(|error| NotCommitted::Failed(error.into()))?,
+            None => 0,
+        };
+        dead_letter::insert(connection, &self.checkpoints, &self.key, letters).await?;
         let name = self.connections.database();
         bounded(name, COMMIT_ANSWER_TIMEOUT, connection.execute("COMMIT")).await?;
         Ok(touched)

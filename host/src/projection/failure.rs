@@ -2,6 +2,7 @@
 
 use crate::database::error::Error as DatabaseError;
 use crate::error::{Class, Code};
+use crate::event_store::event::Event;
 use crate::guest::error::{CallError, Category};
 use crate::guest::thread::ThreadError;
 use crate::read_model::check::Fault;
@@ -18,6 +19,9 @@ pub const PLUGIN_CHANGED: &str = "plugin-changed";
 /// Category of an event store that is not the one that was read before.
 pub const STORE_CHANGED: &str = "store-changed";
 
+/// Category of an event that waits behind another one of its stream.
+pub const WAITING: &str = "waiting";
+
 /// Why a batch did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -29,8 +33,19 @@ pub struct Failure {
     pub category: &'static str,
     /// The event in the batch, where it is known.
     pub event: Option<usize>,
+    /// The table of the write that was refused, and its column where that is known.
+    pub place: Option<Place>,
     /// What happened, with its code.
     pub message: String,
+}
+
+/// Where a write was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The table, as the plugin named it.
+    pub table: String,
+    /// The column, when it is about one.
+    pub column: Option<String>,
 }
 
 impl Failure {
@@ -41,6 +56,7 @@ impl Failure {
             counted: false,
             category: "database",
             event: None,
+            place: None,
             message: message.into(),
         }
     }
@@ -52,6 +68,15 @@ impl Failure {
     }
 }
 
+impl Place {
+    fn of(fault: &Fault) -> Self {
+        Self {
+            table: fault.table.clone(),
+            column: fault.column.clone(),
+        }
+    }
+}
+
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         Self {
@@ -59,6 +84,7 @@ impl From<CallError> for Failure {
             counted: error.is_counted(),
             category: error.category.as_str(),
             event: error.event,
+            place: None,
             message: format!("{}: {error}", error.code()),
         }
     }
@@ -72,6 +98,7 @@ impl From<Box<Fault>> for Failure {
             category: BAD_WRITE,
             event: Some(fault.event),
             message: fault.to_string(),
+            place: Some(Place::of(&fault)),
         }
     }
 }
@@ -80,14 +107,26 @@ impl From<write::Error> for Failure {
     fn from(error: write::Error) -> Self {
         let category = match &error {
             write::Error::Refused { .. } if error.class() == Class::Poison => CONSTRAINT,
-            write::Error::Refused { .. } => "database",
+            write::Error::Refused { .. } | write::Error::Changed { .. } => "database",
             write::Error::Fault(_) | write::Error::Encode { .. } => BAD_WRITE,
+        };
+        let place = match &error {
+            write::Error::Fault(fault) => Place::of(fault),
+            write::Error::Refused { table, column, .. } => Place {
+                table: table.clone(),
+                column: column.clone(),
+            },
+            write::Error::Encode { table, .. } => Place {
+                table: table.clone(),
+                column: None,
+            },
         };
         Self {
             class: error.class(),
             counted: false,
             category,
             event: error.event(),
+            place: Some(place),
             message: error.to_string(),
         }
     }
@@ -106,7 +145,20 @@ impl From<ThreadError> for Failure {
             counted: false,
             category: Category::Bug.as_str(),
             event: None,
+            place: None,
             message: format!("{}: {error}", Code(613)),
         }
     }
+}
+
+/// What happened to an event, for a person who sees nothing else of it.
+#[must_use]
+pub fn told(event: &Event, failure: &Failure) -> String {
+    if failure.category == CRASH {
+        return failure.message.clone();
+    }
+    format!(
+        "{} at position {}: {}",
+        event.event_type, event.position, failure.message
+    )
 }

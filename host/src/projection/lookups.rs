@@ -1,5 +1,6 @@
 //! Answers to a plugin's look-ups: the committed rows, with the batches in flight laid over them.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -10,7 +11,7 @@ use crate::database::session::bounded;
 use crate::guest::bindings::{Cell, LookupError, RowKey};
 use crate::guest::lookups::{LookupFailure, Lookups};
 use crate::read_model::check::{Key, KeyFault, Shapes, lookup_key};
-use crate::read_model::fold::Row;
+use crate::read_model::fold::{Known, Row};
 use crate::read_model::lookup::{self, Source};
 
 use super::pending::Pending;
@@ -29,6 +30,8 @@ pub struct RowLookups {
     pub connections: Connections,
     /// Batches in flight.
     pub pending: Pending,
+    /// What was found, for the fold of the running batch.
+    pub known: Arc<Mutex<Known>>,
     /// Runs the statements.
     pub runtime: Handle,
 }
@@ -50,15 +53,18 @@ impl Lookups for RowLookups {
             .runtime
             .block_on(self.read(&keys))
             .map_err(|error| LookupFailure::Transient(error.to_string()))?;
-        keys.iter()
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.into_iter()
             .zip(found)
             .map(|((table, key), (mut row, seen))| {
                 for batch in pending.iter().filter(|batch| batch.to > seen) {
-                    row = batch.folded.overlay(*table, key, row).map_err(|fault| {
+                    row = batch.folded.overlay(table, &key, row).map_err(|fault| {
                         LookupFailure::Transient(format!("the batch before will not pass: {fault}"))
                     })?;
                 }
-                Ok(row.map(|row| self.cells(*table, &row)))
+                let cells = row.as_ref().map(|row| self.cells(table, row));
+                known.insert(table, key, row.is_some());
+                Ok(cells)
             })
             .collect()
     }

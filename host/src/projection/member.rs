@@ -182,6 +182,7 @@ impl Member {
     ) -> Stopped {
         let stop = cancelled.child_token();
         let key = runner.target.key.clone();
+        let plugin = runner.work.plugin.clone();
         let running = runner.run(stop.clone());
         tokio::pin!(running);
         let ended = tokio::select! {
@@ -191,6 +192,7 @@ impl Member {
                 running.await
             }
         };
+        plugin.guest.tell_held_lines();
         match ended {
             Stopped::Cancelled if !cancelled.is_cancelled() => Stopped::Changed,
             ended => ended,
@@ -325,6 +327,7 @@ impl Member {
             shapes: shapes.clone(),
             connections: self.shared.lookup.clone(),
             pending: Pending::default(),
+            known: Arc::default(),
             runtime: Handle::current(),
         };
         Ok(Runner {
@@ -348,6 +351,7 @@ impl Member {
             metrics: self.shared.metrics.projection(&self.name),
             revision: self.revision.clone(),
             counted,
+            letters: super::redrive::Letters::default(),
         })
     }
 }

@@ -1,4 +1,5 @@
-//! How many events the next batch may have: more while batches are quick, fewer when they are slow.
+//! How many events the next batch may have: more while batches are quick, fewer when they are slow or the guest is near
+//! the limit of its memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +10,11 @@ const EVENTS_START: usize = 500;
 const EVENTS_MIN: usize = 50;
 
 /// A batch that took less may grow, one that took more shrinks.
-const QUICK: Duration = Duration::from_millis(150);
-const SLOW: Duration = Duration::from_millis(1_500);
+const QUICK: Duration = Duration::from_millis(400);
+const SLOW: Duration = Duration::from_millis(2_000);
+
+/// Hundredths of its memory that the guest may be expected to need.
+const MEMORY_SHARE_MAX: u64 = 75;
 
 /// Shared between the stages of one projection.
 #[derive(Debug, Clone)]
@@ -36,37 +40,72 @@ impl Pace {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// A batch of so many events took this long in its slowest stage.
-    pub fn took(&self, events: usize, time: Duration) {
+    /// A batch of so many events took this long in its slowest stage, and the guest so much of its memory.
+    pub fn took(&self, events: usize, time: Duration, memory: Share) {
         let now = self.events();
-        if time > SLOW {
-            self.events.store(
-                (now / 2).max(EVENTS_MIN.min(self.events_max)),
-                Ordering::Relaxed,
-            );
-        } else if time < QUICK && events >= now {
-            self.events
-                .store((now * 2).min(self.events_max), Ordering::Relaxed);
-        }
+        let full = events >= now;
+        let wanted = if time > SLOW {
+            now / 2
+        } else if time < QUICK && full {
+            now.saturating_mul(2)
+        } else {
+            now
+        };
+        // What the guest needs grows with the batch, as far as is known.
+        let fitting = if memory.used == 0 || !full {
+            wanted
+        } else {
+            let allowed = u128::from(memory.max) * u128::from(MEMORY_SHARE_MAX) / 100;
+            let fitting = events as u128 * allowed / u128::from(memory.used);
+            wanted.min(usize::try_from(fitting).unwrap_or(usize::MAX))
+        };
+        let events_min = EVENTS_MIN.min(self.events_max);
+        self.events.store(
+            fitting.clamp(events_min, self.events_max),
+            Ordering::Relaxed,
+        );
     }
+}
+
+/// How much of something was used.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    /// So much.
+    pub used: u64,
+    /// Of so much.
+    pub max: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LITTLE: Share = Share { used: 1, max: 100 };
+
     #[test]
     fn full_quick_batches_grow_and_slow_ones_shrink_within_the_bounds() {
         let pace = Pace::new(1_500);
-        pace.took(499, Duration::ZERO);
+        pace.took(499, Duration::ZERO, LITTLE);
         assert_eq!(pace.events(), 500, "a batch that was not full says nothing");
-        pace.took(500, Duration::ZERO);
-        pace.took(1_000, Duration::ZERO);
+        pace.took(500, Duration::ZERO, LITTLE);
+        pace.took(1_000, Duration::ZERO, LITTLE);
         assert_eq!(pace.events(), 1_500);
         for _ in 0..10 {
-            pace.took(1, Duration::from_secs(2));
+            pace.took(1, Duration::from_secs(3), LITTLE);
         }
         assert_eq!(pace.events(), 50);
         assert_eq!(Pace::new(7).events(), 7);
+    }
+
+    #[test]
+    fn a_batch_does_not_grow_beyond_the_memory_of_the_guest() {
+        let pace = Pace::new(10_000);
+        let used = |used| Share { used, max: 100 };
+        pace.took(500, Duration::ZERO, used(50));
+        assert_eq!(pace.events(), 750);
+        pace.took(750, Duration::ZERO, used(90));
+        assert_eq!(pace.events(), 625);
+        pace.took(10, Duration::ZERO, used(90));
+        assert_eq!(pace.events(), 625, "a batch that was not full says nothing");
     }
 }

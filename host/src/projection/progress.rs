@@ -1,11 +1,12 @@
 //! What a running projection shows of itself to the supervisor, metrics and HTTP.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::event_store::Mark;
 use crate::event_store::event::Position;
+use crate::telemetry::repeats::Repeats;
 
 /// The states that people see. The words are part of the public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +82,9 @@ const HELD_AFTER: Duration = Duration::from_secs(1);
 /// A live projection may be this many events behind before it counts as catching up again.
 const LIVE_LAG_MAX: i64 = 10_000;
 
+/// Log lines of one kind a minute.
+const LINES_MAX: u64 = 10;
+
 /// Shared by the runner (writes) and everybody else (reads).
 #[derive(Debug, Clone)]
 pub struct Progress(Arc<Inner>);
@@ -93,6 +97,18 @@ struct Inner {
     last_error: Mutex<Option<(Instant, String)>>,
     refused: Mutex<Option<String>>,
     busy: [Mutex<Option<Instant>>; 2],
+    letters: Mutex<Letters>,
+    letters_changed: AtomicBool,
+    repeats: Repeats,
+}
+
+/// Dead letters that nobody has resolved, and streams that wait behind some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Letters {
+    /// Letters.
+    pub open: i64,
+    /// Streams.
+    pub parked_streams: i64,
 }
 
 /// A stage that works on one batch at a time.
@@ -126,6 +142,9 @@ impl Default for Progress {
             last_error: Mutex::new(None),
             refused: Mutex::new(None),
             busy: [Mutex::new(None), Mutex::new(None)],
+            letters: Mutex::default(),
+            letters_changed: AtomicBool::new(true),
+            repeats: Repeats::new(LINES_MAX),
         }))
     }
 }
@@ -172,6 +191,41 @@ impl Progress {
             .busy
             .iter()
             .all(|busy| lock(busy).is_none_or(|since| since.elapsed() < BUSY_MAX))
+    }
+
+    /// Dead letters were written or resolved.
+    pub fn letters_changed(&self) {
+        self.0.letters_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they were since this was asked last.
+    #[must_use]
+    pub fn letters_to_count(&self) -> bool {
+        self.0.letters_changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// They were counted.
+    pub fn set_letters(&self, letters: Letters) {
+        *lock(&self.0.letters) = letters;
+    }
+
+    /// How many there are, as counted last.
+    #[must_use]
+    pub fn letters(&self) -> Letters {
+        *lock(&self.0.letters)
+    }
+
+    /// Which log lines are written and which are only counted.
+    #[must_use]
+    pub fn repeats(&self) -> &Repeats {
+        &self.0.repeats
+    }
+
+    /// Tells the log what was held back; with `all`, also in minutes that are not over.
+    pub fn tell_repeats(&self, projection: &str, all: bool) {
+        for held in self.0.repeats.take(all) {
+            tracing::warn!(projection, lines = held.lines, "{held}");
+        }
     }
 
     /// The last transient failure, for people.

@@ -1,26 +1,25 @@
 //! A projection from its checkpoint on, for as long as this replica leads: run, isolate, wait, run again.
 
-use std::sync::Arc;
+mod judge;
+
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::database::backoff;
-use crate::error::Class;
-use crate::event_store::event::Event;
-use crate::event_store::{BatchLimits, Feed};
+use crate::event_store::Feed;
 use crate::guest::engine::Engine;
 use crate::guest::thread::GuestThread;
 use crate::leadership::Lease;
-use crate::read_model::checkpoint::{self, Checkpoint};
+use crate::read_model::checkpoint::Checkpoint;
 use crate::telemetry::metrics::ProjectionMetrics;
 
 use super::commit::Target;
-use super::failure::{CRASH, Failure};
-use super::isolate::{Isolated, Mode};
+use super::failure::Failure;
 use super::pace::Pace;
 use super::progress::{Phase, Progress};
+use super::redrive::Letters;
 use super::session::{Ended, Session};
 use super::work::Work;
 
@@ -30,12 +29,12 @@ pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(10);
 /// So many starts without a commit, and events are tried one by one.
 const STARTS_WITHOUT_COMMIT_MAX: i32 = 3;
 
-/// Events that are tried one by one after that.
-const ONE_BY_ONE_EVENTS: usize = 100;
-
 /// Waits between runs that fail for the database's sake.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// Log line of a run that failed for the database's sake.
+const AGAIN: &str = "the projection failed for the moment; trying again";
 
 /// Runs one projection.
 #[derive(Debug)]
@@ -58,6 +57,8 @@ pub struct Runner {
     pub revision: watch::Receiver<i64>,
     /// Whether this start was counted.
     pub counted: bool,
+    /// Streams that wait, and letters that are to be tried again.
+    pub letters: Letters,
 }
 
 /// Why a runner ended.
@@ -94,6 +95,13 @@ enum Begun {
 impl Runner {
     /// Runs until cancelled or fenced.
     pub async fn run(mut self, cancelled: CancellationToken) -> Stopped {
+        let stopped = self.run_on(&cancelled).await;
+        self.progress
+            .tell_repeats(&self.target.key.projection, true);
+        stopped
+    }
+
+    async fn run_on(&mut self, cancelled: &CancellationToken) -> Stopped {
         let waits = || backoff::waits(RETRY_MIN, RETRY_MAX);
         let mut pauses = waits();
         let pace = Pace::new(self.work.settings.batch_events_max);
@@ -107,7 +115,7 @@ impl Runner {
             let next = match begun {
                 // Not dropped from outside: it ends by itself, behind the batch that is being committed.
                 Ok(Begun::Run { checkpoint, deaths }) => {
-                    self.run_from(&pace, &checkpoint, deaths, &cancelled).await
+                    self.run_from(&pace, &checkpoint, deaths, cancelled).await
                 }
                 Ok(Begun::Not(next)) => Ok(next),
                 Err(failure) => Err(failure),
@@ -130,12 +138,14 @@ impl Runner {
                     self.progress.failed(failure.message.clone());
                     self.metrics.retried(failure.class);
                     let wait = pauses.next().unwrap_or(RETRY_MAX);
-                    tracing::warn!(
-                        projection = self.target.key.projection,
-                        error = failure.message,
-                        wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                        "the projection failed for the moment; trying again"
-                    );
+                    if self.progress.repeats().admit(AGAIN) {
+                        tracing::warn!(
+                            projection = self.target.key.projection,
+                            error = failure.message,
+                            wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                            "{AGAIN}"
+                        );
+                    }
                     tokio::select! {
                         () = cancelled.cancelled() => return Stopped::Cancelled,
                         () = tokio::time::sleep(wait) => {}
@@ -203,7 +213,7 @@ impl Runner {
 
     /// From the checkpoint to the next end. An error is transient.
     async fn run_from(
-        &self,
+        &mut self,
         pace: &Pace,
         checkpoint: &Checkpoint,
         deaths: i32,
@@ -215,173 +225,79 @@ impl Runner {
             Ok(thread) => thread,
             Err(error) => return Err(Failure::transient(error.to_string())),
         };
+        self.read_letters(checkpoint).await?;
+        if let Some(ended) = self.redrive(&thread, checkpoint, cancelled).await? {
+            return Ok(match ended {
+                Ended::Fenced => Next::Stop(Stopped::Fenced),
+                Ended::Cancelled => Next::Stop(Stopped::Cancelled),
+                _ => Next::Go,
+            });
+        }
+        let parked = self.letters.parked.clone();
         let session = Session {
             feed: &self.feed,
             work: &self.work,
             target: &self.target,
             lease: &self.lease,
+            parked: &parked,
             pace,
             progress: &self.progress,
             metrics: &self.metrics,
             thread: &thread,
         };
-        let ended = if deaths >= STARTS_WITHOUT_COMMIT_MAX {
+        let one_by_one = deaths >= STARTS_WITHOUT_COMMIT_MAX;
+        let ended = if one_by_one {
             self.one_by_one(&session, checkpoint, cancelled).await?
         } else {
-            session.run(checkpoint, cancelled).await
+            self.until_asked(&session, checkpoint, cancelled).await
         };
-        self.judge(&session, ended, cancelled).await
+        let isolates = one_by_one || matches!(&ended, Ended::Failed { batch: Some(_), .. });
+        let next = self.judge(&session, ended, cancelled).await;
+        if isolates {
+            self.letters.forget();
+        }
+        next
     }
 
-    async fn one_by_one(
+    /// Runs until something ends it, a command changed the row, or a dead letter is to be tried.
+    async fn until_asked(
         &self,
         session: &Session<'_>,
         checkpoint: &Checkpoint,
         cancelled: &CancellationToken,
-    ) -> Result<Ended, Failure> {
-        tracing::warn!(
-            projection = self.target.key.projection,
-            starts = checkpoint.starts_without_commit,
-            "no start has led to a commit; trying events one by one"
-        );
-        let limits = BatchLimits {
-            events_max: ONE_BY_ONE_EVENTS,
-            bytes_max: self.work.settings.batch_bytes_max,
-        };
-        let wanted = &self.work.plugin.manifest.subscription;
-        let batch = tokio::select! {
-            () = cancelled.cancelled() => return Ok(Ended::Cancelled),
-            batch = self.feed.next(checkpoint.position, wanted, limits) => batch,
-        };
-        let batch = batch.map_err(|error| Failure::transient(error.to_string()))?;
-        let isolated = session
-            .isolate(
-                checkpoint,
-                &Arc::new(batch),
-                None,
-                Mode::OneByOne,
-                cancelled,
-            )
-            .await;
-        self.isolated(checkpoint, isolated).await
-    }
-
-    async fn judge(
-        &self,
-        session: &Session<'_>,
-        ended: Ended,
-        cancelled: &CancellationToken,
-    ) -> Result<Next, Failure> {
-        match ended {
-            Ended::Cancelled => Ok(Next::Stop(Stopped::Cancelled)),
-            Ended::Fenced => Ok(Next::Stop(Stopped::Fenced)),
-            Ended::Changed => Ok(Next::Go),
-            Ended::Failed {
-                batch: Some(batch),
-                failure,
-            } if failure.is_isolated() => {
-                self.metrics.failed(failure.category);
-                let checkpoint = self
-                    .target
-                    .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
-                        checkpoints.load(connection, key).await
-                    })
-                    .await?;
-                let Some(checkpoint) = checkpoint else {
-                    return Ok(Next::Go);
-                };
-                if checkpoint.paused
-                    || checkpoint.failure.is_some()
-                    || checkpoint.position >= batch.upto
-                {
-                    return Ok(Next::Go);
+    ) -> Ended {
+        let mut revision = self.revision.clone();
+        let asked = async {
+            let due = async {
+                match self.letters.due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
                 }
-                tracing::debug!(
-                    projection = self.target.key.projection,
-                    events = batch.events.len(),
-                    error = failure.message,
-                    "a batch did not pass; looking for the event"
-                );
-                let isolated = session
-                    .isolate(&checkpoint, &batch, Some(failure), Mode::Split, cancelled)
-                    .await;
-                let ended = self.isolated(&checkpoint, isolated).await?;
-                Box::pin(self.judge(session, ended, cancelled)).await
+            };
+            let changed = async {
+                let seen = revision.wait_for(|seen| *seen > checkpoint.revision);
+                if seen.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = changed => {}
             }
-            Ended::Failed { failure, .. } if failure.class == Class::Transient => Err(failure),
-            Ended::Failed { batch, failure } => {
-                let event = failure.event.and_then(|at| batch.as_ref()?.events.get(at));
-                let revision = self.revision_now().await?;
-                self.stop(revision, event, &failure).await?;
-                Ok(Next::Go)
-            }
-        }
-    }
-
-    /// The policy `stop`: the projection ends at the event until somebody resumes it.
-    async fn isolated(
-        &self,
-        checkpoint: &Checkpoint,
-        isolated: Isolated,
-    ) -> Result<Ended, Failure> {
-        match isolated {
-            Isolated::Passed => Ok(Ended::Changed),
-            Isolated::Ended(ended) => Ok(ended),
-            Isolated::Blamed { event, failure } => {
-                self.stop(checkpoint.revision, Some(&event), &failure)
-                    .await?;
-                Ok(Ended::Changed)
-            }
-        }
-    }
-
-    async fn stop(
-        &self,
-        revision: i64,
-        event: Option<&Event>,
-        failure: &Failure,
-    ) -> Result<(), Failure> {
-        let message = match event {
-            Some(event) if failure.category != CRASH => format!(
-                "{} at position {}: {}",
-                event.event_type, event.position, failure.message
-            ),
-            _ => failure.message.clone(),
         };
-        let row = checkpoint::Failure {
-            category: failure.category,
-            position: event.map(|event| event.position),
-            event_type: event.map(|event| event.event_type.as_str()),
-            event_id: event.map(|event| event.id.as_str()),
-            message: &message,
-        };
-        let stopped = self
-            .target
-            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
-                checkpoints.fail(connection, key, revision, &row).await
-            })
-            .await?;
-        if stopped {
-            self.metrics.failed(failure.category);
-            tracing::error!(
-                projection = self.target.key.projection,
-                category = failure.category,
-                position = event.map(|event| event.position.0),
-                error = message,
-                "the projection stopped; mend the cause, then `projector-host resume {}`",
-                self.target.key.projection
-            );
+        let stop = cancelled.child_token();
+        let running = session.run(checkpoint, &stop);
+        tokio::pin!(running);
+        tokio::select! {
+            ended = &mut running => ended,
+            () = asked => {
+                // It ends by itself, behind the batch that is being committed.
+                stop.cancel();
+                match running.await {
+                    Ended::Cancelled if !cancelled.is_cancelled() => Ended::Changed,
+                    ended => ended,
+                }
+            }
         }
-        Ok(())
-    }
-
-    async fn revision_now(&self) -> Result<i64, Failure> {
-        let row = self
-            .target
-            .with(CONTROL_TIMEOUT, async |connection, checkpoints, key| {
-                checkpoints.load(connection, key).await
-            })
-            .await?;
-        Ok(row.map_or(0, |row| row.revision))
     }
 }

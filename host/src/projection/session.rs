@@ -4,7 +4,7 @@
 //! the guest and n+2 is read. Whatever ends the run throws away everything that is not committed.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -19,13 +19,18 @@ use crate::telemetry::metrics::{ProjectionMetrics, Stage};
 
 use super::commit::{NotCommitted, Target};
 use super::failure::Failure;
-use super::pace::Pace;
+use super::pace::{Pace, Share};
+use super::parked::{Parked, Waiting};
 use super::pending::{Pending, PendingBatch};
 use super::progress::{Progress, Station};
 use super::work::{Outcome, Work};
 
 /// Batches that wait between two stages.
 const STAGE_BATCHES_MAX: usize = 1;
+
+/// The checkpoint moves alone at most this often: a projection that wants nothing of a busy store costs a statement a
+/// second.
+const ALONE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a run ended.
 #[derive(Debug)]
@@ -56,6 +61,8 @@ pub struct Session<'a> {
     pub target: &'a Target,
     /// Whether this replica still leads.
     pub lease: &'a Lease,
+    /// Streams that wait, as the run begins.
+    pub parked: &'a Parked,
     /// Size of batches.
     pub pace: &'a Pace,
     /// For everybody to see.
@@ -66,10 +73,21 @@ pub struct Session<'a> {
     pub thread: &'a GuestThread,
 }
 
+/// Where the commits of a run stand.
+struct Standing {
+    from: Position,
+    revision: i64,
+    /// The last stretch without a wanted event, which waits for something to be committed with.
+    passed: Option<Arc<Batch>>,
+    /// From when on such a stretch is committed alone.
+    next_alone: Instant,
+}
+
 /// Between guest and commit.
 struct Projected {
     batch: Arc<Batch>,
     outcome: Result<Option<Outcome>, Failure>,
+    waiting: Waiting,
     seconds: f64,
 }
 
@@ -85,6 +103,8 @@ impl Session<'_> {
         let pending = Pending::default();
         let guest = self.thread.call(guest_stage(
             self.work.clone(),
+            self.parked.clone(),
+            self.metrics.clone(),
             self.progress.clone(),
             pending.clone(),
             batches,
@@ -152,16 +172,31 @@ impl Session<'_> {
         pending: &Pending,
         cancelled: &CancellationToken,
     ) -> Ended {
-        let mut from = checkpoint.position;
+        let mut standing = Standing {
+            from: checkpoint.position,
+            revision: checkpoint.revision,
+            passed: None,
+            // As if long ago: what comes first is committed at once.
+            next_alone: Instant::now(),
+        };
         loop {
             let next = tokio::select! {
                 biased;
-                () = cancelled.cancelled() => return Ended::Cancelled,
+                () = cancelled.cancelled() => {
+                    return self.pass(&mut standing, pending).await.err().unwrap_or(Ended::Cancelled);
+                }
                 next = ready.recv() => next,
+                () = tokio::time::sleep_until(standing.next_alone.into()), if standing.passed.is_some() => {
+                    match self.pass(&mut standing, pending).await {
+                        Ok(()) => continue,
+                        Err(ended) => return ended,
+                    }
+                }
             };
             let Some(Projected {
                 batch,
                 outcome,
+                waiting,
                 seconds,
             }) = next
             else {
@@ -171,49 +206,91 @@ impl Session<'_> {
                 };
             };
             let outcome = match outcome {
+                Ok(None) if waiting.letters.is_empty() => {
+                    standing.passed = Some(batch);
+                    continue;
+                }
                 Ok(outcome) => outcome,
                 // A batch that was never read carries no stretch of the store.
                 Err(failure) => {
+                    // Whoever looks for the event begins at the checkpoint.
+                    if let Err(ended) = self.pass(&mut standing, pending).await {
+                        return ended;
+                    }
                     let batch = (batch.upto > batch.after).then_some(batch);
                     return Ended::Failed { batch, failure };
                 }
             };
-            if !self.lease.is_valid() {
-                return Ended::Fenced;
-            }
             if let Some(outcome) = &outcome {
                 self.metrics.projected(outcome.fuel, outcome.memory_peak);
                 self.metrics.took(Stage::Guest, seconds);
             }
-            let step = step(&batch, from, checkpoint.revision);
             let begun = Instant::now();
             let folded = outcome.as_ref().map(|outcome| &*outcome.folded);
-            let _busy = self.progress.busy(Station::Commit);
-            match self.target.commit(&step, folded).await {
-                Ok(_rows) => {
-                    let time = begun.elapsed();
-                    from = step.to;
-                    pending.committed(step.to);
-                    self.progress.reached(step.to);
-                    self.metrics.took(Stage::Commit, time.as_secs_f64());
-                    self.metrics.committed(batch.events.len(), step.to);
-                    self.pace.took(
-                        batch.events.len(),
-                        time.max(std::time::Duration::from_secs_f64(seconds)),
-                    );
-                }
-                Err(NotCommitted::Missed(Missed::Fenced)) => {
-                    self.metrics.fenced();
-                    return Ended::Fenced;
-                }
-                Err(NotCommitted::Missed(Missed::Changed)) => return Ended::Changed,
-                Err(NotCommitted::Failed(failure)) => {
-                    return Ended::Failed {
-                        batch: Some(batch),
-                        failure,
-                    };
-                }
+            if let Err(ended) = self
+                .commit(&mut standing, &batch, folded, &waiting, pending)
+                .await
+            {
+                return ended;
             }
+            let time = begun.elapsed();
+            self.metrics.took(Stage::Commit, time.as_secs_f64());
+            self.pace.took(
+                batch.events.len(),
+                time.max(Duration::from_secs_f64(seconds)),
+                Share {
+                    used: outcome.map_or(0, |outcome| outcome.memory_peak),
+                    max: self.work.plugin.limits.memory_max,
+                },
+            );
+        }
+    }
+
+    /// Moves the checkpoint over a stretch in which nothing was wanted, if there is one.
+    async fn pass(&self, standing: &mut Standing, pending: &Pending) -> Result<(), Ended> {
+        match standing.passed.take() {
+            Some(batch) => {
+                let none_waits = Waiting::default();
+                self.commit(standing, &batch, None, &none_waits, pending)
+                    .await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Commits a batch, together with the stretch before it that was passed.
+    async fn commit(
+        &self,
+        standing: &mut Standing,
+        batch: &Arc<Batch>,
+        folded: Option<&Folded>,
+        waiting: &Waiting,
+        pending: &Pending,
+    ) -> Result<(), Ended> {
+        if !self.lease.is_valid() {
+            return Err(Ended::Fenced);
+        }
+        let step = step(batch, standing.from, standing.revision);
+        let _busy = self.progress.busy(Station::Commit);
+        match self.target.commit(&step, folded, &waiting.letters).await {
+            Ok(_rows) => {
+                standing.from = step.to;
+                standing.passed = None;
+                standing.next_alone = Instant::now() + ALONE_INTERVAL;
+                pending.committed(step.to);
+                self.progress.reached(step.to);
+                self.metrics.committed(batch.events.len(), step.to);
+                Ok(())
+            }
+            Err(NotCommitted::Missed(Missed::Fenced)) => {
+                self.metrics.fenced();
+                Err(Ended::Fenced)
+            }
+            Err(NotCommitted::Missed(Missed::Changed)) => Err(Ended::Changed),
+            Err(NotCommitted::Failed(failure)) => Err(Ended::Failed {
+                batch: Some(Arc::clone(batch)),
+                failure: waiting.name(failure),
+            }),
         }
     }
 }
@@ -236,6 +313,8 @@ pub fn step(batch: &Batch, from: Position, revision: i64) -> Step {
 /// The guest's stage: blocks on both channels, so it lives on the guest's thread.
 fn guest_stage(
     work: Work,
+    parked: Parked,
+    metrics: ProjectionMetrics,
     progress: Progress,
     pending: Pending,
     mut batches: mpsc::Receiver<Result<Batch, Failure>>,
@@ -244,6 +323,7 @@ fn guest_stage(
     move || {
         while let Some(read) = batches.blocking_recv() {
             let begun = Instant::now();
+            let mut waiting = Waiting::default();
             let (batch, outcome) = match read {
                 Err(failure) => {
                     let nothing = Batch {
@@ -256,8 +336,9 @@ fn guest_stage(
                 Ok(batch) if batch.events.is_empty() => (batch, Ok(None)),
                 Ok(batch) => {
                     let _busy = progress.busy(Station::Guest);
-                    let outcome = work.project(&batch.events, &pending);
-                    (batch, outcome.map(Some))
+                    let (outcome, apart) = parked.project(&work, &batch.events, &pending, &metrics);
+                    waiting = apart;
+                    (batch, outcome)
                 }
             };
             let failed = outcome.is_err();
@@ -270,6 +351,7 @@ fn guest_stage(
             let item = Projected {
                 batch: Arc::new(batch),
                 outcome,
+                waiting,
                 seconds: begun.elapsed().as_secs_f64(),
             };
             if projected.blocking_send(item).is_err() || failed {

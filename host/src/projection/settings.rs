@@ -24,6 +24,10 @@ pub struct Settings {
 pub enum OnError {
     /// The projection stops until somebody acts.
     Stop,
+    /// It goes to the dead letters, and so does every later event of its stream.
+    Park,
+    /// It goes to the dead letters; everything else goes on.
+    Skip,
 }
 
 /// How often and how fast something is tried again.

@@ -21,6 +21,7 @@ use crate::leadership::{Leadership, Progress as Watchdog};
 use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
 use crate::telemetry::metrics::Metrics;
 
+use super::letters;
 use super::member::Member;
 use super::progress::State;
 use super::roster::{Known, Roster};
@@ -222,6 +223,12 @@ impl Supervisor {
             .await?;
             written.mark = Some(mark);
         }
+        bounded(
+            name,
+            limit,
+            letters::count(&mut loan, &self.shared, &all, &mut written.letters),
+        )
+        .await?;
         loan.give_back();
         Ok(())
     }
@@ -231,6 +238,7 @@ impl Supervisor {
 #[derive(Debug, Default)]
 struct Written {
     mark: Option<Mark>,
+    letters: letters::Counted,
 }
 
 async fn save_mark(

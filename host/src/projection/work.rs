@@ -1,12 +1,12 @@
 //! One batch through the guest, the checks and the fold; no database but for look-ups.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event_store::event::Event;
 use crate::guest::lookups::{Lookups, NoLookups};
 use crate::plugin::Plugin;
 use crate::read_model::check::{Shapes, check};
-use crate::read_model::fold::{Folded, fold};
+use crate::read_model::fold::{Folded, Known, fold_known};
 
 use super::failure::Failure;
 use super::lookups::RowLookups;
@@ -43,9 +43,11 @@ impl Work {
     /// # Errors
     /// Why the batch did not pass. Nothing of its output is left.
     pub fn project(&self, events: &[Event], pending: &Pending) -> Result<Outcome, Failure> {
+        let known = Arc::<Mutex<Known>>::default();
         let lookups: Box<dyn Lookups> = if self.plugin.manifest.reads {
             Box::new(RowLookups {
                 pending: pending.clone(),
+                known: Arc::clone(&known),
                 ..self.lookups.clone()
             })
         } else {
@@ -58,7 +60,9 @@ impl Work {
             &self.plugin.limits,
         )?;
         let checked = check(&self.shapes, events, output.writes)?;
-        let folded = fold(&self.shapes, &|event| events[event].position.0, checked);
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = |event: usize| events[event].position.0;
+        let folded = fold_known(&self.shapes, &position, checked, &known);
         Ok(Outcome {
             folded: Arc::new(folded),
             fuel: output.fuel,

@@ -3,14 +3,13 @@
 //! Everything is judged before folding, so that what is refused does not depend on the other writes of the
 //! batch. An error names the event's position, the table and the column.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Code;
 use crate::event_store::event::Event;
 use crate::guest::bindings::{Cell, Change as GuestChange, RowKey, Write};
-use crate::plugin::manifest::{ColumnType, Table};
+use crate::plugin::manifest::{Column, ColumnType, Table};
 
 use super::datum::{Amount, Datum};
 
@@ -26,7 +25,6 @@ pub struct TableShape {
     pub defaults: Vec<Datum>,
     /// For each column: whether it is part of the primary key.
     pub in_key: Vec<bool>,
-    columns: HashMap<String, usize>,
 }
 
 impl TableShape {
@@ -48,17 +46,10 @@ impl TableShape {
         let in_key = (0..table.columns.len())
             .map(|at| table.primary_key.contains(&at))
             .collect();
-        let columns = table
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| (column.name.as_str().to_owned(), at))
-            .collect();
         Ok(Self {
             table,
             defaults,
             in_key,
-            columns,
         })
     }
 
@@ -70,6 +61,18 @@ impl TableShape {
             .iter()
             .zip(row)
             .position(|(column, datum)| !column.nullable && datum.is_null())
+    }
+
+    /// The place of a column, where it probably stands at or soon after a place: guests name columns in the order
+    /// in which they declared them.
+    fn find(&self, near: usize, name: &str) -> Option<usize> {
+        let columns = &self.table.columns;
+        let (before, after) = columns.split_at(near.min(columns.len()));
+        let named = |column: &Column| column.name.as_str() == name;
+        match after.iter().position(named) {
+            Some(further) => Some(before.len() + further),
+            None => before.iter().position(named),
+        }
     }
 
     fn column_name(&self, at: usize) -> String {
@@ -346,8 +349,10 @@ impl One<'_> {
     fn key(&self, cells: Vec<Cell>) -> Result<Key, Wrong> {
         let table = &self.shape.table;
         let mut key: Vec<Option<Datum>> = vec![None; table.primary_key.len()];
+        let mut near = 0;
         for cell in cells {
-            let column = self.column(&cell.column)?;
+            let column = self.column(near, &cell.column)?;
+            near = column + 1;
             let Some(part) = table.primary_key.iter().position(|&at| at == column) else {
                 return Err((
                     Some(cell.column),
@@ -384,8 +389,10 @@ impl One<'_> {
     /// Cells of a write to one row. A key column may stand among them when it repeats the key.
     fn cells(&self, cells: Vec<Cell>, key: Option<&Key>) -> Result<Cells, Wrong> {
         let mut found: Cells = Vec::with_capacity(cells.len());
+        let mut near = 0;
         for cell in cells {
-            let column = self.column(&cell.column)?;
+            let column = self.column(near, &cell.column)?;
+            near = column + 1;
             let datum = self.datum(column, cell)?;
             if found.iter().any(|(known, _)| *known == column) {
                 return Err((
@@ -447,8 +454,10 @@ impl One<'_> {
 
     fn amounts(&self, cells: Vec<Cell>) -> Result<Vec<(usize, Amount)>, Wrong> {
         let mut found: Vec<(usize, Amount)> = Vec::with_capacity(cells.len());
+        let mut near = 0;
         for cell in cells {
-            let column = self.column(&cell.column)?;
+            let column = self.column(near, &cell.column)?;
+            near = column + 1;
             if self.shape.in_key[column] {
                 return Err((
                     Some(cell.column),
@@ -468,8 +477,8 @@ impl One<'_> {
         Ok(found)
     }
 
-    fn column(&self, name: &str) -> Result<usize, Wrong> {
-        self.shape.columns.get(name).copied().ok_or_else(|| {
+    fn column(&self, near: usize, name: &str) -> Result<usize, Wrong> {
+        self.shape.find(near, name).ok_or_else(|| {
             let known: Vec<_> = self
                 .shape
                 .table

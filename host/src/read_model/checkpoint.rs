@@ -267,6 +267,9 @@ impl Checkpoints {
             .bind(failure.event_type)
             .bind(failure.event_id)
             .bind(failure.message.replace('\0', "\u{fffd}"))
+            .bind(failure.stream)
+            .bind(failure.table)
+            .bind(failure.column)
             .execute(connection)
             .await?;
         Ok(done.rows_affected() == 1)
@@ -390,7 +393,7 @@ impl Checkpoints {
 }
 
 /// Why a projection stops.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Failure<'a> {
     /// A word from a closed set.
     pub category: &'a str,
@@ -400,6 +403,12 @@ pub struct Failure<'a> {
     pub event_type: Option<&'a str>,
     /// Its identifier.
     pub event_id: Option<&'a str>,
+    /// Its stream.
+    pub stream: Option<&'a str>,
+    /// Table of a write that was refused.
+    pub table: Option<&'a str>,
+    /// Its column.
+    pub column: Option<&'a str>,
     /// What happened and what to do.
     pub message: &'a str,
 }

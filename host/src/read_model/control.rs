@@ -201,6 +201,44 @@ impl Control {
         .await
     }
 
+    /// Passes the event at which a projection stands failed, which becomes a dead letter.
+    ///
+    /// # Errors
+    /// When the change is refused.
+    pub async fn skip(
+        &self,
+        connection: &mut PgConnection,
+        projection: &str,
+        position: i64,
+        actor: &str,
+    ) -> Result<Skipped, Error> {
+        let mut transaction = connection.begin().await?;
+        let done = sqlx::query(self.sql(include_str!("sql/skip.sql")))
+            .bind(projection)
+            .bind(position)
+            .execute(&mut *transaction)
+            .await?;
+        if done.rows_affected() > 0 {
+            let act = Act {
+                actor,
+                action: "skip",
+                detail: serde_json::json!({ "position": position }),
+            };
+            self.audit(&mut transaction, projection, &act).await?;
+            transaction.commit().await?;
+            return Ok(Skipped::Yes);
+        }
+        let row = sqlx::query(self.sql(include_str!("sql/skipped.sql")))
+            .bind(projection)
+            .bind(position)
+            .fetch_one(&mut *transaction)
+            .await?;
+        Ok(match row.try_get(0)? {
+            true => Skipped::Already,
+            false => Skipped::StandsElsewhere,
+        })
+    }
+
     /// One change and its trace, or neither. Both statements take the projection and one text.
     async fn change(
         &self,
@@ -239,6 +277,17 @@ impl Control {
             .await?;
         Ok(())
     }
+}
+
+/// What `skip` came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Skipped {
+    /// The event is a dead letter now.
+    Yes,
+    /// It was before.
+    Already,
+    /// The projection does not stand failed there. Nothing was changed.
+    StandsElsewhere,
 }
 
 /// Who does what, for the audit.

@@ -2,13 +2,17 @@
 //!
 //! Every write is a function of whether its row is absent or present when the batch begins. Folding keeps
 //! both outcomes, so any sequence of writes to a key becomes one such pair, and one statement can apply the
-//! pairs of all keys. The result equals applying the writes one after the other.
+//! pairs of all keys. The result equals applying the writes one after the other. Where the plugin looked a row up,
+//! it is known which outcome counts: the other is not worked out, and the statement makes sure that nobody else has
+//! changed that meanwhile.
 //!
 //! Three things close a *phase* of a table, and what comes later stands in the next: `remove-where`, which can
 //! touch any row; a second `add` to a double precision column, since the addition of doubles is not
 //! associative; and a change that would overwrite an `add` whose overflow only the database can judge.
 
 use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 
 use super::check::{Cells, Change, Checked, Fault, Key, Shapes, TableShape};
 use super::datum::{Amount, Datum, Sums};
@@ -52,6 +56,8 @@ pub enum Op {
 /// Both outcomes for one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
+    /// Whether the row is present when the batch begins, if that is known. The other outcome is then without meaning.
+    pub known: Option<bool>,
     /// If the row is absent.
     pub absent: Absent,
     /// If the row is present.
@@ -70,7 +76,7 @@ pub enum Phase {
 /// The rows of a phase.
 #[derive(Debug, Default)]
 pub struct Rows {
-    places: HashMap<Key, usize>,
+    places: HashMap<Key, usize, RandomState>,
     /// Keys and their outcomes.
     pub pairs: Vec<(Key, Pair)>,
 }
@@ -82,9 +88,38 @@ pub struct Folded {
     pub tables: Vec<Vec<Phase>>,
 }
 
+/// Which rows are known to be there, or not to be there, when the batch begins.
+#[derive(Debug, Default)]
+pub struct Known(Vec<HashMap<Key, bool, RandomState>>);
+
+impl Known {
+    /// Notes what a look-up found, with the batches before laid over it.
+    pub fn insert(&mut self, table: usize, key: Key, present: bool) {
+        if self.0.len() <= table {
+            self.0.resize_with(table + 1, HashMap::default);
+        }
+        self.0[table].insert(key, present);
+    }
+
+    fn get(&self, table: usize, key: &Key) -> Option<bool> {
+        self.0.get(table)?.get(key).copied()
+    }
+}
+
 /// Folds checked writes.
 #[must_use]
 pub fn fold(shapes: &Shapes, positions: &dyn Fn(usize) -> i64, writes: Vec<Checked>) -> Folded {
+    fold_known(shapes, positions, writes, &Known::default())
+}
+
+/// The same, where it is known of some rows whether they are there.
+#[must_use]
+pub fn fold_known(
+    shapes: &Shapes,
+    positions: &dyn Fn(usize) -> i64,
+    writes: Vec<Checked>,
+    known: &Known,
+) -> Folded {
     let mut tables: Vec<Vec<Phase>> = shapes.tables().iter().map(|_| Vec::new()).collect();
     for write in writes {
         match write {
@@ -111,8 +146,11 @@ pub fn fold(shapes: &Shapes, positions: &dyn Fn(usize) -> i64, writes: Vec<Check
                 if closed {
                     phases.push(Phase::Rows(Rows::default()));
                 }
+                // What is known is how the batch begins, so it says nothing of later phases.
+                let is_first = phases.len() == 1;
                 if let Some(Phase::Rows(rows)) = phases.last_mut() {
-                    rows.apply(&at, key, change);
+                    let known = |key: &Key| known.get(table, key).filter(|_| is_first);
+                    rows.apply(&at, key, change, &known);
                 }
             }
         }
@@ -178,12 +216,19 @@ impl Rows {
         }
     }
 
-    fn apply(&mut self, at: &At<'_>, key: Key, change: Change) {
+    fn apply(
+        &mut self,
+        at: &At<'_>,
+        key: Key,
+        change: Change,
+        known: &dyn Fn(&Key) -> Option<bool>,
+    ) {
         let place = match self.places.get(&key) {
             Some(&place) => place,
             None => {
                 self.places.insert(key.clone(), self.pairs.len());
                 let pair = Pair {
+                    known: known(&key),
                     absent: Absent::Nothing,
                     present: Present::Update(Vec::new()),
                 };
@@ -192,8 +237,14 @@ impl Rows {
             }
         };
         let (key, pair) = &mut self.pairs[place];
-        at.absent(&mut pair.absent, key, &change);
-        at.present(&mut pair.present, key, change);
+        match pair.known {
+            Some(true) => at.present(&mut pair.present, key, change),
+            Some(false) => at.absent(&mut pair.absent, key, change),
+            None => {
+                at.absent(&mut pair.absent, key, change.clone());
+                at.present(&mut pair.present, key, change);
+            }
+        }
     }
 }
 
@@ -203,6 +254,15 @@ impl Pair {
     /// # Errors
     /// The write that cannot be applied to such a row.
     pub fn outcome(&self, row: Option<Row>) -> Result<Option<Row>, Box<Fault>> {
+        if self.known.is_some_and(|present| present != row.is_some()) {
+            return Err(Box::new(Fault {
+                event: 0,
+                position: 0,
+                table: String::new(),
+                column: None,
+                why: "something else than this projection changes its rows".to_owned(),
+            }));
+        }
         match row {
             None => match &self.absent {
                 Absent::Nothing => Ok(None),
@@ -236,7 +296,7 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    fn absent(&self, state: &mut Absent, key: &Key, change: &Change) {
+    fn absent(&self, state: &mut Absent, key: &Key, change: Change) {
         let next = match (&mut *state, change) {
             (Absent::Fault(_), _)
             | (Absent::Nothing, Change::Patch(_))
@@ -246,13 +306,13 @@ impl At<'_> {
                 Absent::Nothing,
                 Change::Insert(cells) | Change::Put(cells) | Change::Merge(cells),
             )
-            | (Absent::Row(_), Change::Put(cells)) => self.new_row(key, cells.clone()).map(Some),
-            (Absent::Nothing, Change::Add(amounts)) => self.new_row_of(key, amounts).map(Some),
+            | (Absent::Row(_), Change::Put(cells)) => self.new_row(key, cells).map(Some),
+            (Absent::Nothing, Change::Add(amounts)) => self.new_row_of(key, &amounts).map(Some),
             (Absent::Row(row), Change::Merge(cells) | Change::Patch(cells)) => {
-                set(row, cells.clone());
+                set(row, cells);
                 return;
             }
-            (Absent::Row(row), Change::Add(amounts)) => match self.add(row, amounts) {
+            (Absent::Row(row), Change::Add(amounts)) => match self.add(row, &amounts) {
                 Ok(()) => return,
                 Err(fault) => Err(fault),
             },

@@ -60,7 +60,7 @@ struct ByCategory {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByOutcome {
+struct ByLoad {
     outcome: &'static str,
 }
 
@@ -68,6 +68,12 @@ struct ByOutcome {
 struct ByState {
     projection: String,
     state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByOutcome {
+    projection: String,
+    outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -128,9 +134,13 @@ struct Inner {
     durations: Durations,
     retries: Family<ByClass, Counter>,
     failures: Family<ByCategory, Counter>,
+    dead_letters: Family<ByProjection, Gauge>,
+    dead_letter_oldest: Family<ByProjection, Gauge>,
+    parked_streams: Family<ByProjection, Gauge>,
+    calls: Family<ByOutcome, Counter>,
     fuel: Family<ByProjection, Counter>,
     memory: Family<ByProjection, Gauge>,
-    module_loads: Family<ByOutcome, Counter>,
+    module_loads: Family<ByLoad, Counter>,
     reload_failures: Counter,
 }
 
@@ -237,6 +247,26 @@ impl Metrics {
                 "failures",
                 "Batches or events that did not pass, by category",
             ),
+            dead_letters: family(
+                &mut registry,
+                "dead_letters",
+                "Dead letters that nobody has resolved",
+            ),
+            dead_letter_oldest: family(
+                &mut registry,
+                "dead_letter_oldest_seconds",
+                "Age of the oldest dead letter that nobody has resolved, 0 when there is none",
+            ),
+            parked_streams: family(
+                &mut registry,
+                "parked_streams",
+                "Streams whose events wait behind one that did not pass",
+            ),
+            calls: family(
+                &mut registry,
+                "guest_calls",
+                "Batches, or parts of them, that were handed to a plugin, by outcome",
+            ),
             fuel: family(
                 &mut registry,
                 "guest_fuel",
@@ -315,10 +345,7 @@ impl Metrics {
     /// A plugin file was loaded, or refused.
     pub fn module_loaded(&self, good: bool) {
         let outcome = if good { "loaded" } else { "refused" };
-        self.0
-            .module_loads
-            .get_or_create(&ByOutcome { outcome })
-            .inc();
+        self.0.module_loads.get_or_create(&ByLoad { outcome }).inc();
     }
 
     /// A changed configuration was refused.
@@ -437,6 +464,25 @@ impl ProjectionMetrics {
             category: category.to_owned(),
         };
         self.all.0.failures.get_or_create(&by).inc();
+    }
+
+    /// A plugin was called; the outcome is `ok` or a category.
+    pub fn called(&self, outcome: &'static str) {
+        let by = ByOutcome {
+            projection: self.name.clone(),
+            outcome,
+        };
+        self.all.0.calls.get_or_create(&by).inc();
+    }
+
+    /// What waits for a person: letters, the age of the oldest in seconds, streams.
+    pub fn waits(&self, letters: i64, oldest_seconds: i64, streams: i64) {
+        let (by, all) = (self.by(), &self.all.0);
+        all.dead_letters.get_or_create(&by).set(letters);
+        all.dead_letter_oldest
+            .get_or_create(&by)
+            .set(oldest_seconds);
+        all.parked_streams.get_or_create(&by).set(streams);
     }
 
     /// The present state and how far behind.

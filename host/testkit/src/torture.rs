@@ -13,7 +13,13 @@ mod load;
 mod report;
 mod world;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 pub use report::Report;
 
@@ -45,8 +51,21 @@ pub struct Options {
     pub seed: u64,
     /// Where events and rows live: in one database, or on two servers.
     pub databases: Databases,
+    /// One leader for everything, or one for each projection.
+    pub scope: Scope,
     /// How the servers are set up.
     pub server: ServerOptions,
+    /// Set from outside to end the run before its time; what it has started goes with it.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// `[leader] scope`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One leader for everything.
+    Host,
+    /// Each projection has a leader of its own.
+    Projection,
 }
 
 /// Runs it.
@@ -56,20 +75,25 @@ pub struct Options {
 pub fn run(programs: Programs, options: &Options) -> Report {
     let begun = Instant::now();
     let server = options.server.clone();
+    let scope = match options.scope {
+        Scope::Host => "host",
+        Scope::Projection => "projection",
+    };
+    let leader = format!("{LEADER}scope = \"{scope}\"\n");
     let site = match options.databases {
-        Databases::One => Site::own_server_with(programs, Databases::One, LEADER, server),
-        Databases::Two => Site::two_servers(programs, LEADER, &server),
+        Databases::One => Site::own_server_with(programs, Databases::One, &leader, server),
+        Databases::Two => Site::two_servers(programs, &leader, &server),
     };
     site.keep_history();
     let mut random = Random::new(options.seed);
-    let mut world = World::new(&site, random.number());
+    let mut world = World::new(&site, options.scope, random.number());
     let load = Load::new(random.number());
     std::thread::scope(|scope| {
         // However the nemesis ends, the writers end too.
         let _end = load.end_with();
         load.begin(scope, &site);
         site.begun();
-        torment(&mut world, &mut random, options.time);
+        torment(&mut world, &mut random, options);
     });
     load.resolve_prepared(&site);
     world.heal();
@@ -103,6 +127,7 @@ pub fn run(programs: Programs, options: &Options) -> Report {
     Report {
         seed: options.seed,
         databases: options.databases,
+        scope: options.scope,
         took: begun.elapsed(),
         caught_up,
         events: site.events().len(),
@@ -116,13 +141,14 @@ pub fn run(programs: Programs, options: &Options) -> Report {
 
 /// Every fault once, in an order of this seed; then more of them until the time is over; then those that lead to a
 /// state that was not reached yet.
-fn torment(world: &mut World<'_>, random: &mut Random, time: Duration) {
+fn torment(world: &mut World<'_>, random: &mut Random, options: &Options) {
     let begun = Instant::now();
     let mut due: Vec<usize> = (0..fault::ALL.len()).collect();
     for last in (1..due.len()).rev() {
         due.swap(last, random.below(last as u64 + 1) as usize);
     }
-    while !due.is_empty() || begun.elapsed() < time {
+    while !due.is_empty() || begun.elapsed() < options.time {
+        assert!(!options.interrupted.load(Ordering::Relaxed), "interrupted");
         let next = due
             .pop()
             .unwrap_or_else(|| random.below(fault::ALL.len() as u64) as usize);

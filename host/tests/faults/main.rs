@@ -1,7 +1,7 @@
 //! One fault a test, on processes of the real program and a real PostgreSQL: what breaks, for how long, and that rows,
 //! checkpoints, sessions and locks are right afterwards.
 //!
-//! `docs/leadership.md` says which test covers which fault. What a machine does not allow (namespaces, mounts) is
+//! `docs/reliability.md` says which test covers which fault. What a machine does not allow (namespaces, mounts) is
 //! skipped with a line that the harness does not hide.
 
 mod blocked;
@@ -18,6 +18,7 @@ mod notify;
 mod outages;
 mod partitions;
 mod plugins;
+mod pooler;
 #[path = "../replica/support.rs"]
 mod programs;
 mod resources;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use projector_host::advisory_lock::Key;
+use projector_host::leadership::election::lock_of;
 use projector_testkit::domain::{Generator, PROJECTIONS};
 use projector_testkit::site::{Databases, QUICK, Replica, Site};
 
@@ -39,11 +41,22 @@ fn each_is_led(site: &Site, replicas: &[Replica<'_>]) -> BTreeMap<&'static str, 
 fn three_replicas_share_the_projections_and_a_killed_one_s_go_to_the_others() {
     let site = site_of(Databases::Two);
     let mut generator = Generator::new(181);
+    // Held until all of them compete.
+    let mut holder = site.session();
+    for name in PROJECTIONS {
+        let key = lock_of(Key::Single(0x5049_434F_4351_5253), Some(name));
+        holder.run(&format!("select pg_advisory_lock({})", key.arguments()));
+    }
     let mut replicas: Vec<Replica<'_>> = ["a", "b", "c"].map(|node| site.replica(node)).into();
+    for replica in &replicas {
+        replica.stands_by_eventually();
+    }
+    holder.run("select pg_advisory_unlock_all()");
     let mut before = each_is_led(&site, &replicas);
     site.append(&generator.lines(100), 20);
     site.all_is_right_at_the_head();
     let nodes: BTreeSet<&String> = before.values().collect();
+    eprintln!("{} replicas lead: {before:?}", nodes.len());
     assert!(nodes.len() > 1, "one replica leads everything: {before:?}");
     let says = site.status();
     assert!(says["leader"].is_null(), "{says}");
@@ -75,7 +88,9 @@ fn three_replicas_share_the_projections_and_a_killed_one_s_go_to_the_others() {
             }
         }
         site.rows_are_right();
-        replicas.push(site.replica(&format!("after-{round}")));
+        let newcomer = site.replica(&format!("after-{round}"));
+        newcomer.stands_by_eventually();
+        replicas.push(newcomer);
         before = each_is_led(&site, &replicas);
     }
     let all: Vec<&Replica<'_>> = replicas.iter().collect();

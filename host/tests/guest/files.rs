@@ -7,7 +7,9 @@ use projector_host::guest::Limits;
 use projector_host::plugin::{Loader, Options, Plugin, file};
 use wasmparser::{Parser, Payload};
 
-use crate::fixture::{engine, events, from_text, module, on_thread, project, repository};
+use projector_testkit::guests::from_text;
+
+use crate::fixture::{engine, events, module, on_thread, project, repository};
 
 fn loader() -> Loader {
     Loader::new(

@@ -6,7 +6,9 @@ use projector_host::guest::Limits;
 use projector_host::plugin::{Declared, Loaded, Options, file, load_all};
 use tempfile::TempDir;
 
-use crate::fixture::{engine, from_text, module, repository};
+use projector_testkit::guests::from_text;
+
+use crate::fixture::{engine, module, repository};
 
 struct Folder {
     dir: TempDir,

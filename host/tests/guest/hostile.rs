@@ -114,6 +114,8 @@ fn a_trap_is_named_in_every_stage() {
         "out of bounds memory access",
     );
     check("recursion", Category::Stack, "call stack");
+    check("trap-in-post-return", Category::Trap, "while projecting");
+    check("loop-in-post-return", Category::Fuel, "while projecting");
 }
 
 #[test]
@@ -129,6 +131,12 @@ fn memory_is_bounded_as_a_sum_and_the_text_says_how_much_was_asked_for() {
         "asked for 78708736 bytes",
     );
     check("large-table", Category::Memory, "300002 table elements");
+    check("grow-table", Category::Memory, "table elements");
+    check(
+        "grow-in-describe",
+        Category::Memory,
+        "while describing itself",
+    );
     let roomy = Limits {
         memory_max: 128 << 20,
         ..limits()
@@ -142,6 +150,10 @@ fn what_comes_back_is_bounded_and_checked() {
     check("huge-list", Category::Output, "");
     check("huge-text", Category::Output, "");
     check("bad-text", Category::Output, "malformed");
+    check("bad-text-in-describe", Category::Output, "malformed");
+    check("bad-text-in-log", Category::Output, "malformed");
+    check("json-nested", Category::Output, "no valid list of writes");
+    check("huge-lookup", Category::Output, "");
     check("bad-variant", Category::Output, "malformed");
     check("bad-pointer", Category::Output, "malformed");
     check("bad-realloc", Category::Output, "malformed");

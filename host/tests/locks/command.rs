@@ -70,3 +70,35 @@ fn a_reader_that_goes_away_is_no_failure_and_a_missing_database_is_69() {
     command.env_remove("LOCK_URL");
     assert_eq!(finished(command).status.code(), Some(2));
 }
+
+#[test]
+fn a_role_that_may_not_see_details_is_told_what_is_hidden() {
+    let test = fresh();
+    let role = format!("onlooker_{}", test.name());
+    test.psql(&format!("CREATE ROLE {role} LOGIN"))
+        .expect("created");
+    let mark = Mark::new();
+    let touch = format!("echo up > {}; exec sleep 300", mark.path("up").display());
+    let holder = Background::start(locks(&test, &["run", "report", "--", "sh", "-c", &touch]));
+    eventually("it holds", || mark.read("up").is_some());
+    let (_, place) = test.url().split_once('@').expect("it names a user");
+    let url = format!("postgres://{role}@{place}");
+    let list = |arguments: &[&str]| {
+        let mut command = locks(&test, arguments);
+        command.env("LOCK_URL", &url);
+        let output = finished(command);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (table, notes) = list(&["list"]);
+    assert!(
+        table.contains("(hidden)") && table.contains("projector/locks/"),
+        "{table}"
+    );
+    assert!(notes.contains("pg_monitor"), "{notes}");
+    let (json, _) = list(&["list", "-o", "json"]);
+    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(answer["hidden"], 1, "{answer}");
+    drop(holder);
+    test.psql(&format!("DROP ROLE {role}")).expect("dropped");
+}

@@ -7,7 +7,9 @@ use projector_host::advisory_lock::session::{self, Leases, Session};
 use projector_host::advisory_lock::slots::Slots;
 use projector_host::advisory_lock::{Error, Key, transaction};
 use projector_host::database::identifier::Identifier;
+use projector_host::database::session::Database;
 use projector_host::error::Exit;
+use projector_testkit::proxy::{Link, Proxy, Silence};
 use projector_testkit::{Mode, Server, ServerOptions};
 use sqlx::{Connection as _, Executor as _};
 
@@ -338,7 +340,41 @@ async fn a_full_lock_table_is_named_with_the_setting_that_bounds_it() {
         }
         other => panic!("{other:?}"),
     }
+    // A command meets it while it connects.
+    let mut command = locks(&fresh(), &["run", "a", "--", "true"]);
+    command.env("LOCK_URL", server.url("postgres"));
+    let output = tokio::task::spawn_blocking(|| finished(command));
+    let output = output.await.expect("no panic");
+    assert_eq!(output.status.code(), Some(75));
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("PH0408") && error.contains("max_locks_per_transaction"),
+        "{error}"
+    );
     server.stop(Mode::Immediate).expect("it stops");
+}
+
+#[tokio::test]
+async fn a_network_that_goes_silent_during_a_wait_is_not_taken_for_a_held_lock() {
+    let test = fresh();
+    let near = database(&test, "near");
+    let held = session::acquire(&near, KEY, Duration::ZERO, Leases::default()).await;
+    let held = held.expect("it is free");
+    let proxy = Proxy::before(test.url(), 1);
+    let far = Database::new("lock", proxy.url().to_owned().into(), "test", "far");
+    let session = Session::open(&far, Leases::default());
+    let session = session.await.expect("it opens");
+    proxy.link(Link::default().silent(Silence::ToClient));
+    let wait = Duration::from_millis(200);
+    // The first statement of the wait is not answered either.
+    let leases = Leases::default();
+    let begun = std::time::Instant::now();
+    match session.lock(KEY, wait).await {
+        Err(Error::Database(error)) => assert!(error.is_unavailable(), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(begun.elapsed() <= leases.local_lease + Duration::from_secs(8));
+    held.release().await.expect("it was held");
 }
 
 #[tokio::test]
@@ -351,4 +387,11 @@ async fn locks_on_a_standby_are_refused() {
         Err(error @ Error::Refused(_)) => assert_eq!(error.code().map(|code| code.0), Some(402)),
         other => panic!("{other:?}"),
     }
+    server.stop(Mode::Fast).expect("it stops");
+    standby.promote().expect("it is promoted");
+    let lock = session::acquire(&database, KEY, Duration::ZERO, Leases::default()).await;
+    lock.expect("locks count now")
+        .release()
+        .await
+        .expect("it was held");
 }

@@ -169,6 +169,7 @@ async fn pause_failure_and_resume_are_seen_by_a_batch_that_was_made_before() {
         event_type: Some("T"),
         event_id: Some("id"),
         message: "no",
+        ..Failure::default()
     };
     assert!(
         checkpoints

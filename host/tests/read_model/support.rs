@@ -8,7 +8,7 @@ use projector_host::guest::bindings::{Cell, Change, RowKey, Value, Write};
 use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
 use projector_host::read_model::check::{Shapes, check};
 use projector_host::read_model::checkpoint::{Checkpoints, Fence};
-use projector_host::read_model::fold::{Folded, fold};
+use projector_host::read_model::fold::{Folded, Known, fold_known};
 use projector_host::read_model::schema::{self, Generation};
 use projector_testkit::{TestDatabase, test_database};
 use sqlx::Executor as _;
@@ -162,9 +162,15 @@ pub fn events(count: usize) -> Vec<Event> {
         .collect()
 }
 
-/// Checked and folded as the loop does it.
+/// Checked and folded as the loop does it, without look-ups.
 pub fn folded(shapes: &Shapes, writes: Vec<Write>) -> Result<Folded, String> {
+    folded_known(shapes, writes, &Known::default())
+}
+
+/// Checked and folded as the loop does it, after these look-ups.
+pub fn folded_known(shapes: &Shapes, writes: Vec<Write>, known: &Known) -> Result<Folded, String> {
     let events = events(writes.len().max(1));
     let checked = check(shapes, &events, writes).map_err(|fault| fault.to_string())?;
-    Ok(fold(shapes, &|event| events[event].position.0, checked))
+    let position = |event: usize| events[event].position.0;
+    Ok(fold_known(shapes, &position, checked, known))
 }

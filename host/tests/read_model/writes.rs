@@ -2,14 +2,15 @@
 
 use projector_host::database::error::Error as DatabaseError;
 use projector_host::guest::bindings::{Cell, Change, Value, Write};
-use projector_host::read_model::check::Shapes;
+use projector_host::read_model::check::{Key, Shapes, lookup_key};
+use projector_host::read_model::fold::Known;
 use projector_host::read_model::lookup::{self, Source};
 use projector_host::read_model::write::{self, Error};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use sqlx::{Connection as _, Executor as _};
 
-use super::support::{Site, cell, events, folded, manifest, name, text, write};
+use super::support::{Site, cell, events, folded, folded_known, manifest, name, text, write};
 
 const SEEDS: u64 = 150;
 const WRITES: usize = 14;
@@ -127,7 +128,18 @@ async fn apply(
     schema: &str,
     writes: Vec<Write>,
 ) -> Result<(), String> {
-    let folded = folded(shapes, writes)?;
+    apply_known(site, shapes, schema, writes, &Known::default()).await
+}
+
+/// The same after look-ups.
+async fn apply_known(
+    site: &mut Site,
+    shapes: &Shapes,
+    schema: &str,
+    writes: Vec<Write>,
+    known: &Known,
+) -> Result<(), String> {
+    let folded = folded_known(shapes, writes, known)?;
     let mut transaction = site.connection.begin().await.expect("begun");
     match write::apply(&mut transaction, &name(schema), shapes, &folded).await {
         Ok(_) => {
@@ -149,14 +161,22 @@ async fn apply(
 async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
     let mut site = Site::new().await;
     let manifest = manifest("mirror", "things");
-    site.ensure(&manifest).await.expect("tables");
+    let generation = site.ensure(&manifest).await.expect("tables");
     let shapes = Shapes::new(&manifest.tables).expect("good defaults");
-    site.connection
-        .execute(
-            "CREATE SCHEMA alone; CREATE TABLE alone.things (LIKE mirror_g1.things INCLUDING ALL)",
-        )
-        .await
-        .expect("a copy");
+    for copy in ["alone", "looked_up"] {
+        let copy = format!(
+            "CREATE SCHEMA {copy}; CREATE TABLE {copy}.things (LIKE mirror_g1.things INCLUDING ALL)"
+        );
+        site.connection
+            .execute(sqlx::AssertSqlSafe(copy))
+            .await
+            .expect("a copy");
+    }
+    let looked_up = Source {
+        schema: name("looked_up"),
+        control: name("projector"),
+        key: generation.key,
+    };
     let mut passed = 0;
     for seed in 0..SEEDS {
         let mut random = StdRng::seed_from_u64(seed);
@@ -177,6 +197,9 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
             together.is_ok(),
             "seed {seed}: alone {alone:?}, together {together:?}\n{writes:#?}"
         );
+        let known = known(&mut site, &shapes, &looked_up, keys).await;
+        let looked = apply_known(&mut site, &shapes, "looked_up", writes.clone(), &known).await;
+        assert_eq!(alone.is_ok(), looked.is_ok(), "seed {seed}: {looked:?}");
         if alone.is_err() {
             // The batch left nothing; the single writes before the bad one stay.
             site.connection.execute("TRUNCATE alone.things; INSERT INTO alone.things SELECT * FROM mirror_g1.things").await.expect("even");
@@ -189,6 +212,11 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
             "seed {seed}\n{writes:#?}"
         );
         assert_eq!(
+            site.rows("looked_up.things"),
+            site.rows("alone.things"),
+            "seed {seed}, with look-ups\n{writes:#?}"
+        );
+        assert_eq!(
             site.rows("read_model.things"),
             site.rows("alone.things"),
             "the view shows the generation"
@@ -198,6 +226,50 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
         passed > SEEDS / 4,
         "only {passed} batches passed: nothing was tested"
     );
+}
+
+/// Looks up whether rows 0 to `keys` are there.
+async fn known(site: &mut Site, shapes: &Shapes, source: &Source, keys: i64) -> Known {
+    let keys: Vec<(usize, Key)> = (0..keys).map(|number| key(shapes, number)).collect();
+    let found = lookup::rows(&mut site.connection, source, shapes, &keys)
+        .await
+        .expect("answered");
+    let mut known = Known::default();
+    for ((table, key), (row, _)) in keys.into_iter().zip(found) {
+        known.insert(table, key, row.is_some());
+    }
+    known
+}
+
+fn key(shapes: &Shapes, number: i64) -> (usize, Key) {
+    lookup_key(shapes, write(0, number, Change::Remove).target).expect("a good key")
+}
+
+#[tokio::test]
+async fn rows_that_are_not_as_they_were_looked_up_refuse_the_batch_for_the_moment() {
+    let mut site = Site::new().await;
+    let manifest = manifest("mirror", "things");
+    site.ensure(&manifest).await.expect("tables");
+    let shapes = Shapes::new(&manifest.tables).expect("good defaults");
+    let row = |number| write(0, number, Change::Merge(vec![cell("label", text("l"))]));
+    apply(&mut site, &shapes, "mirror_g1", vec![row(1)])
+        .await
+        .expect("written");
+    let before = site.rows("mirror_g1.things");
+    for (number, present) in [(1, false), (2, true)] {
+        let mut wrong = Known::default();
+        let (table, key) = key(&shapes, number);
+        wrong.insert(table, key, present);
+        let folded = folded_known(&shapes, vec![row(number)], &wrong).expect("good writes");
+        let mut transaction = site.connection.begin().await.expect("begun");
+        let refused = write::apply(&mut transaction, &name("mirror_g1"), &shapes, &folded)
+            .await
+            .expect_err("the row is not as it was looked up");
+        assert!(matches!(refused, Error::Changed { .. }), "{refused}");
+        assert_eq!(refused.class(), projector_host::error::Class::Transient);
+        transaction.rollback().await.expect("rolled back");
+    }
+    assert_eq!(site.rows("mirror_g1.things"), before);
 }
 
 #[tokio::test]

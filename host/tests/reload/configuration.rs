@@ -67,7 +67,7 @@ fn a_watched_configuration_is_taken_up_by_itself() {
     place.applies_an_event("hostile");
     let second = small("2.0");
     place.save("hostile.wasm", &second);
-    leader.logs("PH0810");
+    leader.logs("PH0820");
     place
         .site
         .configure(|text| text.replace("on_change = \"refuse\"", "on_change = \"continue\""));

@@ -20,7 +20,7 @@ fn a_refused_file_waits_until_somebody_accepts_it_and_the_recorded_plugin_goes_o
     let leader = place.site.leader_of_one("a");
     place.applies_an_event("hostile");
     place.save("hostile.wasm", &second);
-    leader.logs("PH0810");
+    leader.logs("PH0820");
     place.applies_an_event("hostile");
     assert_eq!(place.site.model(IDS), "1.0", "the recorded plugin goes on");
     let status = place.site.status_of("hostile");
@@ -54,14 +54,14 @@ fn a_refused_file_waits_until_somebody_accepts_it_and_the_recorded_plugin_goes_o
     // What somebody accepted once holds for that file only.
     place.save("hostile.wasm", &small("3.0"));
     place.site.eventually("the third is refused", || {
-        (count(&leader, "PH0810") == 2).then_some(())
+        (count(&leader, "PH0820") == 2).then_some(())
     });
     place.applies_an_event("hostile");
     assert_eq!(place.site.model(IDS), "1.0 2.0");
     leader.stop();
     // Without the file that made the rows: a new leader takes it from the store.
     let next = place.site.leader_of_one("b");
-    next.logs("PH0810");
+    next.logs("PH0820");
     place.applies_an_event("hostile");
     assert_eq!(place.site.model(IDS), "1.0 2.0");
     assert_eq!(

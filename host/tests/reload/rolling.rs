@@ -41,7 +41,7 @@ fn an_old_file_does_not_go_on_where_a_newer_one_was_accepted() {
         place.applies_an_event("hostile");
         place.save("hostile.wasm", &new);
         if on_change == "refuse" {
-            first.logs("PH0810");
+            first.logs("PH0820");
             place.site.runs(&["resume", "hostile", "--accept-plugin"]);
         }
         place.records("hostile", &new);
@@ -53,7 +53,7 @@ fn an_old_file_does_not_go_on_where_a_newer_one_was_accepted() {
         );
         first.kill();
         second.leads_eventually();
-        second.logs("PH0810");
+        second.logs("PH0820");
         if on_change == "continue" {
             assert!(
                 second.log().contains("the file is an old one"),
@@ -107,7 +107,7 @@ fn a_replica_without_the_file_goes_on_with_the_kept_plugin() {
     for name in names {
         let status = place.site.status_of(name);
         let note = status["plugin"]["note"].as_str().unwrap_or_default();
-        assert!(note.contains("PH0810"), "{status}");
+        assert!(note.contains("PH0820"), "{status}");
         assert_eq!(
             status["plugin"]["sha256"],
             sha256(&variant(&shipped(name), 900))
@@ -131,7 +131,7 @@ fn a_file_that_is_gone_everywhere_leaves_its_projection_without_a_plugin() {
     place.applies_an_event("hostile");
     // One of two files: it goes on.
     fs::remove_file(place.path("hostile.wasm")).expect("it is there");
-    leader.logs("PH0810");
+    leader.logs("PH0820");
     place.applies_an_event("hostile");
     // The other one as well: asked again when something changes, here a leader's start.
     fs::remove_file(other.path().join("hostile.wasm")).expect("it is there");
@@ -145,10 +145,10 @@ fn a_file_that_is_gone_everywhere_leaves_its_projection_without_a_plugin() {
     leader.stop();
     standby.leads_eventually();
     place.state("hostile", "no-plugin");
-    assert!(standby.log().contains("PH0812"), "{}", standby.log());
+    assert!(standby.log().contains("PH0822"), "{}", standby.log());
     let answer = place.site.run(&["validate"]);
     assert!(
-        answer.code == 0 && answer.out.contains("PH0812"),
+        answer.code == 0 && answer.out.contains("PH0822"),
         "{answer:?}"
     );
     place.site.append(

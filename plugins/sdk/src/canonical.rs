@@ -23,8 +23,8 @@ pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) ->
             return canonical(column_type, Value::Int(number), position);
         }
         (ColumnType::Text, Value::Text(_)) | (ColumnType::BigInt, Value::Int(_)) => None,
-        (ColumnType::Uuid, Value::Text(text)) if Uuid::is_canonical(text) => None,
-        (ColumnType::Timestamptz, Value::Text(text)) if Timestamp::is_canonical(text) => None,
+        (ColumnType::Uuid, Value::Text(text)) if Uuid::is_final(text) => None,
+        (ColumnType::Timestamptz, Value::Text(text)) if Timestamp::is_final(text) => None,
         (ColumnType::BigInt, Value::Text(text) | Value::Other((_, text))) => {
             whole(text).map(Value::Int)
         }

@@ -58,6 +58,8 @@
 //! );
 //! ```
 
+#[cfg(any(target_arch = "wasm32", test))]
+mod allocator;
 mod batch;
 #[doc(hidden)]
 pub mod bindings;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bindings::projector::projection::types::Cell;
 use crate::canonical::canonical;
+use crate::description::ColumnType;
 use crate::failure::Failure;
 use crate::schema::TableSchema;
 use crate::value::Value;
@@ -91,14 +92,17 @@ impl Row {
         row
     }
 
-    /// A row that the host answered.
+    /// A row that the host answered: its values have their canonical form already, but for the blanks in JSON.
     pub(crate) fn from_host(table: &Rc<TableSchema>, cells: Vec<Cell>) -> Self {
         let mut values: Vec<Value> = Vec::with_capacity(table.columns.len());
         values.resize(table.columns.len(), Value::Null);
         let mut next = 0;
         for cell in cells {
             if let Some(place) = table.column_near(next, &cell.column) {
-                values[place] = canonical(table.columns[place].column_type, cell.value, 0);
+                values[place] = match table.columns[place].column_type {
+                    ColumnType::Jsonb => canonical(ColumnType::Jsonb, cell.value, 0),
+                    _ => cell.value,
+                };
                 next = place + 1;
             }
         }

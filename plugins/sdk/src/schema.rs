@@ -42,24 +42,32 @@ impl TableSchema {
     /// The key's values in key order; `None` when a part is missing, unknown or given twice.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn key_values(&self, key: &[Cell], position: u64) -> Option<Vec<Value>> {
-        let parts = self.key_parts(key)?;
-        let value = |(column, value): (&ColumnSchema, &Value)| {
-            canonical(column.column_type, value.clone(), position)
+        if key.len() != self.primary_key.len() {
+            return None;
+        }
+        let parts = self.primary_key.iter().enumerate();
+        let value = |(part, &place)| {
+            let (column, value) = self.key_part(key, part, place)?;
+            Some(canonical(column.column_type, value.clone(), position))
         };
-        Some(parts.into_iter().map(value).collect())
+        parts.map(value).collect()
     }
 
     /// The same as bytes: equal for equal keys and different for different ones.
     pub(crate) fn key_bytes(&self, key: &[Cell], position: u64) -> Option<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(20 * key.len());
-        for (column, value) in self.key_parts(key)? {
+        if key.len() != self.primary_key.len() {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(45 * key.len());
+        for (part, &place) in self.primary_key.iter().enumerate() {
+            let (column, value) = self.key_part(key, part, place)?;
             match (column.column_type, value) {
                 (ColumnType::Text, Value::Text(text)) => push_text(b't', text, &mut bytes),
+                (ColumnType::Uuid, Value::Text(text)) if Uuid::is_final(text) => {
+                    push_text(b't', text, &mut bytes);
+                }
                 (ColumnType::Uuid, Value::Text(text)) => match Uuid::parse(text) {
-                    Some(uuid) => {
-                        bytes.push(b'u');
-                        bytes.extend_from_slice(uuid.as_bytes());
-                    }
+                    Some(uuid) => push_text(b't', &uuid.to_text(), &mut bytes),
                     None => push_text(b't', text, &mut bytes),
                 },
                 (column_type, value) => match canonical(column_type, value.clone(), position) {
@@ -75,17 +83,18 @@ impl TableSchema {
         Some(bytes)
     }
 
-    /// The columns of the primary key, in key order, with the values that are given for them.
-    fn key_parts<'a>(&'a self, key: &'a [Cell]) -> Option<Vec<(&'a ColumnSchema, &'a Value)>> {
-        if key.len() != self.primary_key.len() {
-            return None;
-        }
-        let part = |&place: &usize| {
-            let column = &self.columns[place];
-            let cell = key.iter().find(|cell| cell.column == column.name)?;
-            Some((column, &cell.value))
-        };
-        self.primary_key.iter().map(part).collect()
+    /// A column of the primary key with the value that is given for it, most likely at its place in the key.
+    fn key_part<'a>(
+        &'a self,
+        key: &'a [Cell],
+        part: usize,
+        place: usize,
+    ) -> Option<(&'a ColumnSchema, &'a Value)> {
+        let column = &self.columns[place];
+        let named = |cell: &&Cell| cell.column == column.name;
+        let cell = key.get(part).filter(named);
+        let cell = cell.or_else(|| key.iter().find(named))?;
+        Some((column, &cell.value))
     }
 }
 

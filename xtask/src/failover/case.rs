@@ -2,9 +2,10 @@
 
 use std::{thread, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use projector_testkit::{
     Mode,
+    namespace::{Lost, Namespace},
     proxy::{Link, Proxy, Silence},
     site::{Replica, Site},
 };
@@ -36,12 +37,16 @@ pub struct Scene<'a> {
     pub site: &'a Site,
     pub leader: &'a Replica<'a>,
     pub networks: &'a [Proxy; 2],
+    /// Where the leader is, if the case wants that.
+    pub namespace: Option<&'a Namespace>,
     pub leader_pid: i32,
 }
 
 /// One row of the table.
 pub struct Case {
     pub name: &'static str,
+    /// The leader is in a network namespace of its own.
+    pub apart: bool,
     /// Events arrive all the time.
     pub busy: bool,
     pub from: From,
@@ -49,8 +54,6 @@ pub struct Case {
     /// Lets it happen.
     pub strike: fn(&Scene<'_>) -> Result<()>,
 }
-
-const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// The next try, at most 0.3 s away, and the claim.
 const NEXT_TRY: Duration = Duration::from_millis(300 + CLAIM_MILLIS);
@@ -62,9 +65,10 @@ const CLAIM_MILLIS: u64 = 200;
 const LEASE: Duration = Duration::from_millis(6_500);
 
 /// All rows, the quick ones first.
-pub const ALL: [Case; 8] = [
+pub const ALL: [Case; 10] = [
     Case {
         name: "SIGTERM",
+        apart: false,
         busy: true,
         from: From::Release,
         bound: Duration::from_millis(100),
@@ -75,6 +79,7 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "leader resign",
+        apart: false,
         busy: true,
         from: From::Release,
         bound: Duration::from_millis(100),
@@ -86,6 +91,7 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "kill -9",
+        apart: false,
         busy: true,
         from: From::Fault,
         bound: NEXT_TRY,
@@ -96,6 +102,7 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "lock session ended",
+        apart: false,
         busy: true,
         from: From::Fault,
         bound: NEXT_TRY,
@@ -110,6 +117,7 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "PostgreSQL restarted",
+        apart: false,
         busy: false,
         from: From::Server,
         bound: Duration::from_millis(1_000 + 250 + CLAIM_MILLIS),
@@ -117,6 +125,7 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "SIGSTOP",
+        apart: false,
         busy: true,
         from: From::Fault,
         bound: LEASE,
@@ -127,6 +136,7 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "network silent, socket idle",
+        apart: false,
         busy: false,
         from: From::Fault,
         bound: LEASE,
@@ -134,16 +144,44 @@ pub const ALL: [Case; 8] = [
     },
     Case {
         name: "network silent, data in flight",
+        apart: false,
         busy: true,
         from: From::Fault,
         bound: LEASE,
         strike: silence,
     },
+    Case {
+        name: "host vanished, socket idle",
+        apart: true,
+        busy: false,
+        from: From::Fault,
+        bound: LEASE,
+        strike: vanish,
+    },
+    Case {
+        name: "host vanished, data in flight",
+        apart: true,
+        busy: true,
+        from: From::Fault,
+        bound: LEASE,
+        strike: vanish,
+    },
 ];
 
+/// Long enough that the cut hits no statement of the lock session, or the idle socket is none.
+fn between_heartbeats() {
+    thread::sleep(Duration::from_millis(20));
+}
+
+fn vanish(scene: &Scene<'_>) -> Result<()> {
+    between_heartbeats();
+    let namespace = scene.namespace.context("the leader has no namespace")?;
+    namespace.cut(Lost::Both);
+    Ok(())
+}
+
 fn silence(scene: &Scene<'_>) -> Result<()> {
-    // Not in the middle of a statement of the lock session, or the idle socket is none.
-    thread::sleep(MS(20));
+    between_heartbeats();
     for network in scene.networks {
         network.link(Link::default().silent(Silence::Both));
     }

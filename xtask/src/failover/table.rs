@@ -68,6 +68,10 @@ fn table(rows: &[Row<'_>]) -> String {
         "bound"
     )];
     for row in rows {
+        if row.claimed.is_empty() {
+            lines.push(format!("{:<32} skipped", row.case.name));
+            continue;
+        }
         lines.push(format!(
             "{:<32} {:>6} {:>10}   {:<10} {:>8} {:>8} {:>8} {:>8}  {}",
             row.case.name,

@@ -1,19 +1,23 @@
 //! `locks run`: a command under a lock, as a wrapper for cron and for deployments.
 //!
 //! Promises: the command runs only while the lock is held; when the lock is lost it is told (SIGTERM, after
-//! `--grace` SIGKILL); when this process is killed, [`supervise`](super::supervise) does the same; signals are
-//! passed on; no process and no lock stays behind. Exit code: the command's own, or 75 when the lock is held
-//! elsewhere or was lost.
+//! `--grace` SIGKILL); signals are passed on; no process and no lock stays behind. Exit code: the command's own, or 75
+//! when the lock is held elsewhere or was lost.
+//!
+//! The process that people see does not hold the lock: it starts a keeper, which does, so that whoever kills it does
+//! not free the lock before the command has ended. The keeper starts [`supervise`](super::supervise), which ends the
+//! command when the keeper is killed.
 
 mod child;
 mod held;
+mod keeper;
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, getppid};
 
 use super::Target;
 use crate::advisory_lock::cron::{Decision, Runs, SCHEMA, When};
@@ -79,6 +83,9 @@ pub struct Args {
     /// Environment variable with the database URL, instead of the configuration
     #[arg(long, value_name = "NAME")]
     pub(super) url_env: Option<String>,
+    /// Pid of the process that people see
+    #[arg(long, hide = true)]
+    keeper_of: Option<i32>,
     /// The command and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "CMD")]
     command: Vec<OsString>,
@@ -90,6 +97,10 @@ pub struct Args {
 /// [`Exit::Child`] with the code of the command unless it is 0; [`Exit::TryAgain`] when the lock is held
 /// elsewhere or was lost.
 pub async fn run(args: Args, target: &Target, out: &Output) -> Result<(), Failure> {
+    let Some(parent) = args.keeper_of else {
+        return keeper::run().await;
+    };
+    let parent = keeper::follow(parent)?;
     let mut signals = child::Signals::listen()?;
     // A signal before the command runs ends the wait, and the connection with it.
     let prepared = tokio::select! {
@@ -106,7 +117,7 @@ pub async fn run(args: Args, target: &Target, out: &Output) -> Result<(), Failur
         }
     };
     let running = Running::start(&args.command, args.grace)?;
-    let outcome = watch(running, held, &mut signals, &args, out).await?;
+    let outcome = watch(running, held, &mut signals, parent, &args, out).await?;
     finish(outcome, runs).await
 }
 
@@ -194,6 +205,7 @@ async fn watch(
     mut running: Running,
     held: Held,
     signals: &mut child::Signals,
+    parent: Pid,
     args: &Args,
     out: &Output,
 ) -> Result<Outcome, Failure> {
@@ -210,7 +222,16 @@ async fn watch(
                 let status = running.end(args.grace).await?;
                 return Ok(Outcome { code: code_of(status), held: Err(lost) });
             }
-            signal = signals.next() => running.tell(signal),
+            signal = signals.next() => {
+                if getppid() == Some(parent) {
+                    running.tell(signal);
+                    continue;
+                }
+                // It was killed. The lock stays until the command has ended.
+                let status = running.end(args.grace).await?;
+                let held = keeping.stop().await;
+                return Ok(Outcome { code: code_of(status), held });
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The small process between `locks run` and its command: it outlives a killed `locks run` long enough to end
-//! the command.
+//! The small process between the keeper of `locks run` and its command: it outlives a killed keeper long enough to end
+//! the command, and the command does not outlive it.
 //!
 //! The kernel sends it SIGTERM when its parent dies (`PR_SET_PDEATHSIG`, set in this very process, so no unsafe
 //! code between fork and exec is needed). It leads the process group of the command, unless the command
@@ -27,6 +27,9 @@ pub struct Args {
     /// The command shares the process group of the terminal
     #[arg(long)]
     shared_group: bool,
+    /// Become the command, and die with the parent
+    #[arg(long)]
+    tied: bool,
     /// The command
     #[arg(last = true, required = true, num_args = 1..)]
     command: Vec<OsString>,
@@ -38,13 +41,21 @@ pub struct Args {
 /// [`Exit::Child`] with the code, unless it is 0.
 pub async fn run(args: Args) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, error.to_string());
+    let on_death = if args.tied {
+        Signal::KILL
+    } else {
+        Signal::TERM
+    };
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
+    rustix::process::set_parent_process_death_signal(Some(on_death))
         .map_err(|error| failed(error.into()))?;
     let parent = Pid::from_raw(args.parent);
     // The parent may have died before the line above.
     if getppid() != parent {
         return Err(Failure::new(Exit::TryAgain, "locks run is gone"));
+    }
+    if args.tied {
+        return Err(become_the(&args.command));
     }
     // Whatever ends others must not end this process before its command.
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
@@ -52,7 +63,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     for kind in super::run::FORWARDED {
         others.push(signal(SignalKind::from_raw(kind.as_raw())).map_err(failed)?);
     }
-    let mut child = spawn(&args.command)?;
+    let mut child = spawn(&args).map_err(failed)?;
     loop {
         tokio::select! {
             status = child.wait() => return passed_on(status.map_err(failed)?),
@@ -67,25 +78,35 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-fn spawn(command: &[OsString]) -> Result<Child, Failure> {
-    let (program, arguments) = command
-        .split_first()
-        .ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
-    Command::new(program)
-        .args(arguments)
-        .spawn()
-        .map_err(|error| {
-            // As shells have it.
-            let code = match error.kind() {
-                std::io::ErrorKind::NotFound => 127,
-                _ => 126,
-            };
-            let program = program.to_string_lossy();
-            Failure::new(Exit::Child(code), format!("cannot run {program}: {error}"))
-        })
+/// Starts this program once more, which then becomes the command: so the kernel ends the command with this process,
+/// whoever kills it (the wish survives `exec`), and no unsafe code is needed between fork and exec.
+fn spawn(args: &Args) -> std::io::Result<Child> {
+    let mut process = Command::new(std::env::current_exe()?);
+    process
+        .args(["locks", "supervise", "--tied", "--grace", "0", "--parent"])
+        .arg(std::process::id().to_string())
+        .arg("--")
+        .args(&args.command);
+    process.spawn()
 }
 
-/// `locks run` was killed, and the lock went with it.
+/// Returns only when the program cannot be run.
+fn become_the(command: &[OsString]) -> Failure {
+    use std::os::unix::process::CommandExt as _;
+    let Some((program, arguments)) = command.split_first() else {
+        return Failure::new(Exit::Usage, "no command");
+    };
+    let error = std::process::Command::new(program).args(arguments).exec();
+    // As shells have it.
+    let code = match error.kind() {
+        std::io::ErrorKind::NotFound => 127,
+        _ => 126,
+    };
+    let program = program.to_string_lossy();
+    Failure::new(Exit::Child(code), format!("cannot run {program}: {error}"))
+}
+
+/// The keeper was killed, and the lock went with it.
 async fn end(child: &mut Child, args: &Args) {
     let group = rustix::process::getpgrp();
     let send = |child: &Child, signal| {

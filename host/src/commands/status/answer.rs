@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::event_store::event::Position;
 use crate::leadership::Leader;
 use crate::read_model::control::{Failure, Projection, Source};
+use crate::read_model::dead_letter::Count;
 use crate::read_model::folders::Word;
 
 /// Headings of the table.
@@ -78,6 +79,14 @@ pub struct ProjectionStatus {
     pub failure: Option<FailureStatus>,
     /// What it waits for.
     pub held: Option<HeldStatus>,
+    /// Why it was paused, if somebody said.
+    pub paused_reason: Option<String>,
+    /// Dead letters that nobody has resolved.
+    pub dead_letters: i64,
+    /// Streams that wait behind one of them.
+    pub parked_streams: i64,
+    /// Age of the oldest dead letter; none without one.
+    pub dead_letter_oldest_seconds: Option<i64>,
     /// Who leads it; only when each projection has a leader of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<Option<Leader>>,
@@ -127,6 +136,7 @@ impl Status {
         source: Option<&Source>,
         head: Position,
         lags: &[f64],
+        letters: &[Count],
         folders: Vec<Word>,
     ) -> Self {
         let projections = projections
@@ -136,7 +146,14 @@ impl Status {
                 let held = source
                     .filter(|_| projection.state == "held")
                     .and_then(|source| source.held.as_ref());
+                let letters = letters.iter().find(|count| {
+                    count.projection == projection.name && count.generation == projection.generation
+                });
                 ProjectionStatus {
+                    paused_reason: projection.paused_reason,
+                    dead_letters: letters.map_or(0, |count| count.open),
+                    parked_streams: letters.map_or(0, |count| count.parked_streams),
+                    dead_letter_oldest_seconds: letters.map(|count| count.oldest_seconds),
                     head: head.0,
                     lag_events: head.0 - projection.position.0,
                     lag_seconds: lag_seconds.max(0.0),
@@ -235,9 +252,19 @@ impl Status {
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for one in &self.projections {
+            if one.state == "paused" {
+                let why = one.paused_reason.as_ref();
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                notes.push(format!("{}: paused{why}\n", one.name));
+            }
             if let Some(failure) = &one.failure {
+                // A pause does not mend what failed before it.
+                let stopped = match one.state.as_str() {
+                    "paused" => "had stopped before it was paused",
+                    _ => "stopped",
+                };
                 notes.push(format!(
-                    "{}: stopped ({}): {}\n",
+                    "{}: {stopped} ({}): {}\n",
                     one.name, failure.category, failure.message
                 ));
             }
@@ -245,6 +272,12 @@ impl Status {
                 && one.failure.is_none()
             {
                 notes.push(format!("{}: {note}\n", one.name));
+            }
+            if one.dead_letters > 0 {
+                notes.push(format!(
+                    "{}: {} dead letters, {} parked streams; `projector-host dead-letter list {}` shows them\n",
+                    one.name, one.dead_letters, one.parked_streams, one.name
+                ));
             }
             if let Some(held) = &one.held {
                 let writers = held
@@ -347,6 +380,10 @@ fn unmade(word: &Word) -> Vec<ProjectionStatus> {
             }),
             held: None,
             leader: None,
+            paused_reason: None,
+            dead_letters: 0,
+            parked_streams: 0,
+            dead_letter_oldest_seconds: None,
         })
     });
     unmade.collect()

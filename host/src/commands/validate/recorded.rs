@@ -43,7 +43,7 @@ async fn ask(config: &Config, loaded: &Loaded) -> Result<Vec<Finding>, DatabaseE
             } else {
                 "put the file back"
             };
-            findings.push(Finding::warning(place, message).code(Code(812)).hint(hint));
+            findings.push(Finding::warning(place, message).code(Code(822)).hint(hint));
             continue;
         };
         if plugin.sha256 == row.sha256 {

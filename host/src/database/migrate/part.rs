@@ -61,8 +61,15 @@ impl Part {
                 },
                 Migration {
                     version: 2,
+                    name: "dead_letters",
+                    template: include_str!(
+                        "../../../../migrations/read_model/0002_dead_letters.sql"
+                    ),
+                },
+                Migration {
+                    version: 3,
                     name: "plugins",
-                    template: include_str!("../../../../migrations/read_model/0002_plugins.sql"),
+                    template: include_str!("../../../../migrations/read_model/0003_plugins.sql"),
                 },
             ],
         }

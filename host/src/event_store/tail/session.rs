@@ -184,7 +184,8 @@ impl Session {
             .bind(bytes_max)
             .fetch_all(&mut self.connection);
         let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
-        Ok(rows::found(&found, events_max)?)
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        Ok(rows::found(&found, events_max, bytes_max)?)
     }
 
     /// The positions after a position, up to a number.

@@ -199,6 +199,7 @@ impl Service {
                 }
                 _ => tracing::warn!(reason, "this replica cannot lead at the moment"),
             }
+            self.said = Some(reason.clone());
             self.denied.reason = reason;
         }
         self.denied.holder = None;

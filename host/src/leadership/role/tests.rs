@@ -160,7 +160,7 @@ fn a_resigned_leader_leaves_the_lock_alone_for_the_cooldown() {
 
 #[test]
 fn a_hint_brings_the_next_try_forward_also_when_one_is_under_way_but_not_for_a_resigned_replica() {
-    let soon = 10; // hint_delay_max
+    let soon = 3; // hint_delay_max
     let mut run = Run::new();
     run.wait(0);
     run.tell(Input::Opened);

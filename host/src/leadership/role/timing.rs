@@ -63,7 +63,7 @@ impl Default for Timing {
             refusal_retry: ms(5_000),
             backoff_initial: ms(50),
             backoff_max: ms(1_000),
-            hint_delay_max: ms(10),
+            hint_delay_max: ms(3),
         }
     }
 }

@@ -158,7 +158,7 @@ impl Admission<'_> {
             .collect();
         tracing::warn!(
             projection = self.known.name,
-            code = %Code(811),
+            code = %Code(821),
             from = short(&generation.sha256),
             sha256 = plugin.sha256,
             version = plugin.manifest.version,
@@ -191,7 +191,7 @@ impl Admission<'_> {
                         let text = format!(
                             "{}: no replica has a plugin file for {name}; its tables and checkpoint stay, put the file back \
                              and it goes on",
-                            Code(812)
+                            Code(822)
                         );
                         return Ok((Chosen::NoPlugin, Some(text)));
                     }
@@ -215,7 +215,7 @@ impl Admission<'_> {
                     None => {
                         let text = format!(
                             "{}: {because}; the plugin that made the rows, {recorded}, goes on{}",
-                            Code(810),
+                            Code(820),
                             way_out(why, name)
                         );
                         return Ok((

@@ -156,7 +156,12 @@ proptest! {
             expected = expected.and_then(|row| apply_one(&shapes, row, &key, change));
         }
         let writes = changes.into_iter().enumerate().map(|(event, change)| Checked::Row { table: 0, event, key: key.clone(), change });
-        let folded = fold(&shapes, &|event| event as i64, writes.collect());
+        let writes: Vec<Checked> = writes.collect();
+        let folded = fold(&shapes, &|event| event as i64, writes.clone());
+        prop_assert_eq!(strict(&folded, &key, start.clone()), expected.clone());
+        let mut known = Known::default();
+        known.insert(0, key.clone(), start.is_some());
+        let folded = fold_known(&shapes, &|event| event as i64, writes, &known);
         prop_assert_eq!(strict(&folded, &key, start), expected);
     }
 }

@@ -3,6 +3,7 @@
 UPDATE {control}.checkpoints c
 SET paused_at = NULL, paused_reason = NULL, failure_category = NULL, failure_position = NULL,
     failure_event_type = NULL, failure_event_id = NULL, failure_message = NULL, failure_at = NULL,
+    failure_stream = NULL, failure_table = NULL, failure_column = NULL,
     attempts = 0, attempts_position = NULL, starts_without_commit = 0, accepted = $2,
     state = 'starting', state_since = clock_timestamp(), revision = revision + 1, updated_at = clock_timestamp()
 FROM {control}.generations g

@@ -14,6 +14,8 @@ use super::super::lookup::Source;
 pub(super) enum Kind {
     Set,
     Add,
+    /// All sums are far from the limits of 64 bits.
+    AddSmall,
 }
 
 /// Marks our own overflow message inside the database's, which names no column by itself.
@@ -26,6 +28,9 @@ pub(super) fn overflow(message: &str) -> Option<(String, String)> {
     let what = format!("the sum of {amounts} does not fit bigint");
     Some((column.to_owned(), what))
 }
+
+/// Two numbers within this bound add up without an overflow.
+pub(super) const SMALL_MAX: i64 = 1 << 61;
 
 /// Numbers parameters and collects the arrays of an `unnest`.
 #[derive(Default)]
@@ -182,27 +187,35 @@ pub(super) fn insert(schema: &Identifier, shape: &TableShape, replace: bool) -> 
     )
 }
 
-/// With `returning`, the places of the keys whose rows were there.
+/// With `returning`, the places of the keys whose rows were there. With `masked`, each row says which of the columns
+/// it changes: bit n for the nth.
 pub(super) fn update(
     schema: &Identifier,
     shape: &TableShape,
     columns: &[(usize, Kind)],
     returning: bool,
+    masked: bool,
 ) -> String {
     let mut unnest = Unnest::default();
     unnest.keys(shape);
+    if masked {
+        unnest.array("bigint[]", "mask".to_owned());
+    }
     let mut set = Vec::with_capacity(columns.len());
-    for &(column, kind) in columns {
-        set.push(match kind {
+    for (place, &(column, kind)) in columns.iter().enumerate() {
+        let name = quoted(shape, column);
+        let value = match kind {
             Kind::Set => {
                 unnest.column(shape, column, format!("c{column}"));
-                format!(
-                    "{} = u.c{column}{}",
-                    quoted(shape, column),
-                    cast(shape, column)
-                )
+                format!("u.c{column}{}", cast(shape, column))
             }
-            Kind::Add => add(&mut unnest, shape, column),
+            Kind::Add | Kind::AddSmall => add(&mut unnest, shape, column, kind),
+        };
+        set.push(if masked {
+            let bit = 1_i64 << place;
+            format!("{name} = CASE WHEN u.mask & {bit} <> 0 THEN {value} ELSE t.{name} END")
+        } else {
+            format!("{name} = {value}")
         });
     }
     let mut statement = format!(
@@ -218,31 +231,43 @@ pub(super) fn update(
     statement
 }
 
-/// `add` to one column. A bigint is added as numeric, so that the range is judged here and the message can
-/// name the column: the database's own "bigint out of range" does not.
-fn add(unnest: &mut Unnest, shape: &TableShape, column: usize) -> String {
+/// The sum of one column. A bigint near its limits is added as numeric, so that the range is judged here and the
+/// message can name the column: the database's own "bigint out of range" does not.
+fn add(unnest: &mut Unnest, shape: &TableShape, column: usize, kind: Kind) -> String {
     let name = quoted(shape, column);
     match shape.table.columns[column].column_type {
         ColumnType::BigInt => {
+            let array_type = if kind == Kind::AddSmall {
+                "bigint[]"
+            } else {
+                "text[]"
+            };
             for part in ["sum", "low", "high"] {
-                unnest.array("text[]", format!("{part}{column}"));
+                unnest.array(array_type, format!("{part}{column}"));
             }
-            let base = format!("coalesce(t.{name}, 0)::numeric");
-            format!(
-                "{name} = CASE WHEN {base} + u.low{column}::numeric >= -9223372036854775808 \
-                 AND {base} + u.high{column}::numeric <= 9223372036854775807 \
-                 THEN ({base} + u.sum{column}::numeric)::bigint \
-                 ELSE ('{OVERFLOW_MARK}{bare}: ' || {base}::text || ' and the amounts ' || u.low{column} || ' to ' || u.high{column})::bigint END",
+            let base = format!("coalesce(t.{name}, 0)");
+            let exact = format!(
+                "CASE WHEN {base}::numeric + u.low{column}::numeric >= -9223372036854775808 \
+                 AND {base}::numeric + u.high{column}::numeric <= 9223372036854775807 \
+                 THEN ({base}::numeric + u.sum{column}::numeric)::bigint \
+                 ELSE ('{OVERFLOW_MARK}{bare}: ' || {base}::text || ' and the amounts ' || u.low{column}::text || ' to ' || u.high{column}::text)::bigint END",
                 bare = shape.table.columns[column].name,
-            )
+            );
+            if kind == Kind::AddSmall {
+                format!(
+                    "CASE WHEN {base} BETWEEN -{SMALL_MAX} AND {SMALL_MAX} THEN {base} + u.sum{column} ELSE {exact} END"
+                )
+            } else {
+                exact
+            }
         }
         ColumnType::Numeric => {
             unnest.array("text[]", format!("sum{column}"));
-            format!("{name} = coalesce(t.{name}, 0) + u.sum{column}::numeric")
+            format!("coalesce(t.{name}, 0) + u.sum{column}::numeric")
         }
         _ => {
             unnest.array("double precision[]", format!("sum{column}"));
-            format!("{name} = coalesce(t.{name}, 0) + u.sum{column}")
+            format!("coalesce(t.{name}, 0) + u.sum{column}")
         }
     }
 }

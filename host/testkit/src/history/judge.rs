@@ -2,7 +2,7 @@
 //!
 //! - **A** each stored event lies in exactly one committed batch of each projection;
 //! - **B** checkpoints only rise, and each batch begins where the one before ended;
-//! - **C** terms never fall, and only the replica that claimed a term writes under it;
+//! - **C** a projection's terms never fall, and only the replica that claimed a term writes under it;
 //! - **D** the rows are what the events make of them (checked with the rows, not here);
 //! - **E** each checkpoint stands where its last batch ended;
 //! - **F** versions of a stream rise by one in the order in which they are applied;
@@ -91,17 +91,18 @@ impl History {
             }
             highest = highest.max(claim.term.0);
         }
-        let mut highest = 0;
+        let mut highest: BTreeMap<&(String, i32), i64> = BTreeMap::new();
         for batch in &self.applied {
+            let highest = highest.entry(&batch.projection).or_default();
             let mut broken = |what: String| found.push(Violation { rule: 'C', what });
             let place = format!("{} to {}", batch.projection.0, batch.to);
-            if batch.term.0 < highest {
+            if batch.term.0 < *highest {
                 broken(format!(
                     "{place}: written under term {} after term {highest}",
                     batch.term.0
                 ));
             }
-            highest = highest.max(batch.term.0);
+            *highest = batch.term.0.max(*highest);
             match claimed.get(&batch.term) {
                 None => broken(format!("{place}: nobody claimed term {}", batch.term.0)),
                 Some(owner) if *owner != batch.replica => broken(format!(

@@ -1,6 +1,6 @@
 //! Every row of every table against the domain told a second time, at any moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -32,12 +32,18 @@ const DERIVED: [(&str, &str); 3] = [
     ),
 ];
 
-/// A consistent picture: positions, and rows by table.
-type Picture = (BTreeMap<String, i64>, BTreeMap<String, Vec<Row>>);
+/// A consistent picture.
+#[derive(Default)]
+struct Picture {
+    positions: BTreeMap<String, i64>,
+    /// Positions that a projection has passed without applying the event.
+    buried: BTreeMap<String, BTreeSet<i64>>,
+    tables: BTreeMap<String, Vec<Row>>,
+}
 
 impl Site {
-    /// At this moment: each projection's tables hold what the events up to its checkpoint make of them, and derived
-    /// tables equal a `group by`.
+    /// At this moment: each projection's tables hold what the events up to its checkpoint make of them, without those
+    /// in its dead letters, and derived tables equal a `group by`.
     pub fn rows_are_right(&self) {
         if let Err(difference) = self.check_rows() {
             self.fail(&difference);
@@ -55,14 +61,18 @@ impl Site {
                 return Err(format!("{wrong} rows of {table} differ from a group by"));
             }
         }
-        let (positions, tables) = self.picture();
-        let events = self.events();
+        let picture = self.picture();
+        let all = self.events();
         for name in PROJECTIONS {
-            let position = positions.get(name).copied().unwrap_or_default();
+            let position = picture.positions.get(name).copied().unwrap_or_default();
+            let buried = picture.buried.get(name).cloned().unwrap_or_default();
+            let applied = all.iter().filter(|event| !buried.contains(&event.position));
+            let events: Vec<Event> = applied.cloned().collect();
             let expected =
                 fold(name, &events, position).map_err(|poison| format!("{name}: {poison:?}"))?;
             for table in &expected {
-                let found = tables
+                let found = picture
+                    .tables
                     .get(table.layout.name)
                     .map(Vec::as_slice)
                     .unwrap_or_default();
@@ -77,7 +87,7 @@ impl Site {
     pub fn all_is_right_at_the_head(&self) {
         self.wait();
         let head = self.head();
-        let (positions, _) = self.picture();
+        let positions = self.picture().positions;
         for name in PROJECTIONS {
             if positions.get(name) != Some(&head) {
                 self.fail(&format!(
@@ -91,7 +101,8 @@ impl Site {
     /// Waits until every projection has its tables and its checkpoint.
     pub fn begun(&self) {
         self.eventually("every projection has begun", || {
-            (self.model("select count(*) from projector.checkpoints") == "3").then_some(())
+            let begun = self.model("select count(*) from projector.checkpoints");
+            (begun.parse::<usize>().unwrap_or(0) >= PROJECTIONS.len()).then_some(())
         });
     }
 
@@ -127,7 +138,9 @@ impl Site {
     fn picture(&self) -> Picture {
         let mut script = String::from(
             "begin isolation level repeatable read;\n\
-             select json_build_object('projection', projection, 'position', position::text) from projector.checkpoints;\n",
+             select json_build_object('projection', projection, 'position', position::text) from projector.checkpoints;\n\
+             select json_build_object('projection', projection, 'buried', position::text) from projector.dead_letters \
+             where resolution is distinct from 'retried';\n",
         );
         for name in PROJECTIONS {
             for table in projection(name).tables() {
@@ -140,25 +153,29 @@ impl Site {
         }
         let answer = psql(&self.psql, &self.model, &script)
             .unwrap_or_else(|error| self.fail(&error.to_string()));
-        let (mut positions, mut tables): Picture = Picture::default();
+        let mut picture = Picture::default();
         let mut table = None;
         for line in answer.lines() {
             if let Some(name) = line.strip_prefix('=') {
-                table = Some(tables.entry(name.to_owned()).or_default());
+                table = Some(picture.tables.entry(name.to_owned()).or_default());
                 continue;
             }
             let row: Row = serde_json::from_str(line).expect("the server writes JSON");
             match &mut table {
                 Some(rows) => rows.push(row),
                 None => {
-                    let text = |column: &str| row[column].as_str().unwrap_or_default();
-                    positions.insert(
-                        text("projection").to_owned(),
-                        text("position").parse().unwrap_or_default(),
-                    );
+                    let name = row["projection"].as_str().unwrap_or_default().to_owned();
+                    let number = |column: &str| row.get(column)?.as_str()?.parse().ok();
+                    if let Some(position) = number("buried") {
+                        picture.buried.entry(name).or_default().insert(position);
+                    } else {
+                        picture
+                            .positions
+                            .insert(name, number("position").unwrap_or_default());
+                    }
                 }
             }
         }
-        (positions, tables)
+        picture
     }
 }

@@ -20,7 +20,7 @@ pub const GOALS: [Goal; 4] = [
     Goal {
         what: "a fenced batch",
         series: "projector_fenced_batches_total",
-        aim: "a lock session ends",
+        aim: "a claim arrives late",
     },
     Goal {
         what: "a lease that ran out",

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{load::append, world::World};
+use super::{Scope, load::append, world::World};
 use crate::{
     Mode,
-    domain::Generator,
+    domain::{Generator, PROJECTIONS},
     proxy::{Close, Link, LostCommit, Silence},
     site::Session,
 };
@@ -13,7 +13,7 @@ use crate::{
 type Fault = fn(&mut World<'_>) -> bool;
 
 /// All kinds, with their names in the report.
-pub(super) const ALL: [(&str, Fault); 29] = [
+pub(super) const ALL: [(&str, Fault); 30] = [
     ("the leader is killed", |world| {
         let leader = world.leader();
         kill(world, leader)
@@ -43,11 +43,12 @@ pub(super) const ALL: [(&str, Fault); 29] = [
     }),
     ("the leader is asked to resign", |world| {
         world.leader();
-        world
-            .site
-            .run(&["leader", "resign", "--timeout", "20s"])
-            .code
-            == 0
+        let mut arguments = vec!["leader", "resign", "--timeout", "20s"];
+        if world.scope == Scope::Projection {
+            let projection: &&str = world.random.pick(&PROJECTIONS);
+            arguments.extend(["--projection", projection]);
+        }
+        world.site.run(&arguments).code == 0
     }),
     ("the leader is frozen below its lease", |world| {
         let leader = world.leader();
@@ -65,7 +66,14 @@ pub(super) const ALL: [(&str, Fault); 29] = [
         let order: Vec<usize> = (0..3).map(|next| (first + next) % 3).collect();
         freeze(world, &order, Duration::from_millis(3_500))
     }),
-    ("a lock session ends", |world| {
+    ("a leader's lock session ends", |world| {
+        world.works();
+        let claims = world.claims();
+        let ended = world.site.store(HOLDERS_END) != "0";
+        world.claimed_after(claims);
+        ended
+    }),
+    ("all lock sessions end", |world| {
         world.leader();
         let claims = world.claims();
         let ended = world.site.end_sessions(&["lock"]) > 0;
@@ -154,6 +162,21 @@ pub(super) fn number(name: &str) -> usize {
         .position(|(other, _)| *other == name)
         .expect("goals name faults")
 }
+
+/// Whoever holds a leader lock; the locks of writers are of the other form.
+const HOLDERS_END: &str = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+    where application_name like 'projector/%/lock' and pid in \
+    (select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1)";
+
+/// Of one row of `leadership`, with the checkpoints that it stands for.
+const LATE_CLAIM: &str = "
+    with taken as (
+        update projector.leadership
+        set term = (select max(term) + 1 from projector.leadership), term_id = gen_random_uuid()
+        where \"group\" = (select \"group\" from projector.leadership order by since desc limit 1)
+        returning \"group\", term, term_id)
+    update projector.checkpoints c set term = t.term, term_id = t.term_id
+    from taken t where t.\"group\" in ('default', 'default/' || c.projection)";
 
 fn kill(world: &mut World<'_>, slot: usize) -> bool {
     world.coverage.sample(&world.slots);
@@ -260,15 +283,12 @@ fn somebody_holds(world: &mut World<'_>, lock: &str) -> bool {
 
 /// A claim whose sender is gone: it takes the term away from a leader that has its lock and its lease.
 fn late_claim(world: &mut World<'_>) -> bool {
-    world.leader();
+    world.works();
     let claims = world.claims();
     let mut somebody = world.site.model_session();
     somebody.run("begin");
     somebody.run("set local lock_timeout = '2s'");
-    somebody.run("update projector.leadership set term = term + 1, term_id = gen_random_uuid()");
-    somebody.run(
-        "update projector.checkpoints c set term = l.term, term_id = l.term_id from projector.leadership l",
-    );
+    somebody.run(LATE_CLAIM);
     somebody.run("commit");
     if world.claims() == claims {
         return false;

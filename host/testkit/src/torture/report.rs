@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{coverage::Coverage, fault};
+use super::{Scope, coverage::Coverage, fault};
 use crate::{history::History, site::Databases};
 
 /// A run that ended well.
@@ -10,6 +10,7 @@ use crate::{history::History, site::Databases};
 pub struct Report {
     pub(super) seed: u64,
     pub(super) databases: Databases,
+    pub(super) scope: Scope,
     pub(super) took: Duration,
     pub(super) caught_up: Duration,
     pub(super) events: usize,
@@ -22,7 +23,11 @@ pub struct Report {
 
 impl Report {
     /// Times without a leader between a release in order and the next claim, shortest first.
+    /// None where claims of several projections stand between each other.
     fn leaderless(&self) -> Vec<Duration> {
+        if self.scope == Scope::Projection {
+            return Vec::new();
+        }
         let claims = &self.history.claims;
         let mut times: Vec<Duration> = claims
             .windows(2)
@@ -43,9 +48,13 @@ impl fmt::Display for Report {
             Databases::One => "one database",
             Databases::Two => "two servers",
         };
+        let scope = match self.scope {
+            Scope::Host => "one leader",
+            Scope::Projection => "a leader for each projection",
+        };
         writeln!(
             f,
-            "seed {}, {place}, {:.0} s; caught up {:.1} s after everything had healed",
+            "seed {}, {place}, {scope}, {:.0} s; caught up {:.1} s after everything had healed",
             self.seed,
             self.took.as_secs_f64(),
             self.caught_up.as_secs_f64()

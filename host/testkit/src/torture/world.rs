@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{coverage::Coverage, fault};
+use super::{Scope, coverage::Coverage, fault};
 use crate::{
     proxy::{Close, Proxy},
     random::Random,
@@ -49,6 +49,7 @@ impl<'a> Slot<'a> {
 #[derive(Debug)]
 pub(super) struct World<'a> {
     pub(super) site: &'a Site,
+    pub(super) scope: Scope,
     pub(super) slots: Vec<Slot<'a>>,
     pub(super) random: Random,
     pub(super) coverage: Coverage,
@@ -57,7 +58,7 @@ pub(super) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(site: &'a Site, seed: u64) -> Self {
+    pub(super) fn new(site: &'a Site, scope: Scope, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let (store, model) = site.urls();
         let slots = (0..REPLICAS).map(|number| {
@@ -73,6 +74,7 @@ impl<'a> World<'a> {
         Self {
             slots: slots.collect(),
             site,
+            scope,
             random,
             coverage: Coverage::default(),
             faults: vec![0; fault::ALL.len()],
@@ -102,7 +104,7 @@ impl<'a> World<'a> {
         thread::sleep(time);
     }
 
-    /// Whoever leads. There must be somebody in the end, whatever happened before.
+    /// Whoever leads, or leads a projection. There must be somebody in the end, whatever happened before.
     pub(super) fn leader(&self) -> usize {
         self.site.eventually("somebody leads", || {
             self.slots.iter().position(|slot| slot.replica().leads())
@@ -128,6 +130,15 @@ impl<'a> World<'a> {
     pub(super) fn claims(&self) -> i64 {
         let count = self.site.model("select count(*) from history.claims");
         count.parse().unwrap_or_default()
+    }
+
+    /// Waits until something was written under the newest term.
+    pub(super) fn works(&self) {
+        let sql = "select exists (select from history.applied \
+                   where term = (select max(term) from history.claims))";
+        self.site.eventually("the newest term works", || {
+            (self.site.model(sql) == "t").then_some(())
+        });
     }
 
     /// Waits for a term that is newer than these.

@@ -4,6 +4,7 @@
 //! as a whole; until then the writes on it are kept as a list and applied when somebody asks for it.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
 use crate::bindings::projector::projection::types::{Cell, Change, Event, Write};
@@ -29,7 +30,7 @@ enum Entry {
 struct Tracked {
     schema: Rc<TableSchema>,
     followed: bool,
-    entries: HashMap<Vec<u8>, Entry>,
+    entries: HashMap<Vec<u8>, Entry, BuildHasherDefault<Quick>>,
     /// Indexes of the `remove-where` writes, which may concern rows that nobody named yet.
     sweeps: Vec<usize>,
 }
@@ -44,7 +45,7 @@ impl Overlay {
         let tracked = |schema: &Rc<TableSchema>| Tracked {
             schema: Rc::clone(schema),
             followed: false,
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             sweeps: Vec::new(),
         };
         Self {
@@ -107,7 +108,12 @@ impl Overlay {
         for &index in since {
             apply_write(&table.schema, &writes[index], events, &mut row);
         }
-        table.entries.insert(slot.key.clone(), Entry::Known(row));
+        match table.entries.get_mut(&slot.key) {
+            Some(entry) => *entry = Entry::Known(row),
+            None => {
+                table.entries.insert(slot.key.clone(), Entry::Known(row));
+            }
+        }
     }
 
     /// Takes a write into account. One that the host is going to refuse changes nothing here.
@@ -153,6 +159,37 @@ impl Overlay {
                 }
             }
         }
+    }
+}
+
+/// Hashes keys, eight bytes at a time. The order of a hash map never shows, and in a component the usual hasher has no
+/// random seed either.
+#[derive(Debug, Default)]
+struct Quick(u64);
+
+impl Quick {
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        for byte in rest {
+            self.mix(u64::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.mix(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
     }
 }
 

@@ -29,25 +29,32 @@ impl Running {
     /// Starts the command. Must run on the main thread: the kernel ties the death signal to the thread that
     /// forked.
     pub(super) fn start(command: &[OsString], grace: Duration) -> Result<Self, Failure> {
+        let pid = std::process::id().to_string();
+        let grace = grace.as_millis().to_string();
+        let mut arguments = ["locks", "supervise", "--parent", &pid, "--grace", &grace]
+            .map(OsString::from)
+            .to_vec();
+        if !has_own_group() {
+            arguments.push("--shared-group".into());
+        }
+        arguments.push("--".into());
+        arguments.extend_from_slice(command);
+        Self::spawn(arguments)
+    }
+
+    /// Starts this program once more. Must run on the main thread, too.
+    pub(super) fn spawn(arguments: Vec<OsString>) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(Exit::Failed, format!("cannot start the command: {error}"))
         };
-        // A command in a group of its own could not read from the terminal.
-        let own_group = !std::io::stdin().is_terminal();
+        let own_group = has_own_group();
         let program = std::env::current_exe().map_err(failed)?;
-        let mut supervisor = Command::new(program);
-        supervisor
-            .args(["locks", "supervise", "--parent"])
-            .arg(std::process::id().to_string())
-            .arg("--grace")
-            .arg(grace.as_millis().to_string());
+        let mut process = Command::new(program);
+        process.args(arguments);
         if own_group {
-            supervisor.process_group(0);
-        } else {
-            supervisor.arg("--shared-group");
+            process.process_group(0);
         }
-        supervisor.arg("--").args(command);
-        let child = supervisor.spawn().map_err(failed)?;
+        let child = process.spawn().map_err(failed)?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
         Ok(Self {
             pid: pid.and_then(Pid::from_raw),
@@ -110,6 +117,11 @@ impl Running {
             let _gone = kill_process_group(group, Signal::KILL);
         }
     }
+}
+
+/// A command in a group of its own could not read from the terminal.
+fn has_own_group() -> bool {
+    !std::io::stdin().is_terminal()
 }
 
 /// Signals that came for the command.

@@ -167,6 +167,7 @@ impl World {
             Action::Release { .. } => {
                 if let Some(session) = live {
                     self.server.end(session);
+                    self.announce(number);
                 }
                 Input::Released
             }
@@ -201,5 +202,25 @@ impl World {
         self.server.sessions[session].last = last;
         let lease = u64::try_from(self.timing.server_lease.as_millis()).unwrap_or(u64::MAX);
         self.schedule(lease, Event::IdleLimit { session, last });
+    }
+
+    /// The others hear that the lock is free, or do not.
+    fn announce(&mut self, from: usize) {
+        for replica in (0..self.replicas.len()).filter(|other| *other != from) {
+            let arrives = !self.replicas[replica].cut_lock && self.dice.next() % 8 > 0;
+            let life = self.replicas[replica].life;
+            let way = self.latency();
+            if arrives {
+                let input = Input::Hint;
+                self.schedule(
+                    way,
+                    Event::Word {
+                        replica,
+                        life,
+                        input,
+                    },
+                );
+            }
+        }
     }
 }

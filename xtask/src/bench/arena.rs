@@ -1,0 +1,128 @@
+//! Where everything is measured: one durable server, one store of sample events, a fresh read model for each run.
+
+use std::{collections::HashMap, fmt::Write as _, path::PathBuf};
+
+use anyhow::{Context, Result};
+use projector_testkit::{Installation, Server, ServerOptions};
+
+use crate::sample::{Event, World};
+
+use super::host::{Host, Of, cpu_seconds};
+
+/// The database that holds the events, and the schemas of the peers.
+pub const STORE: &str = "store";
+
+/// Events that one COPY brings in.
+const CHUNK_EVENTS: usize = 20_000;
+
+/// Seed of the measured events.
+const SEED: u64 = 5;
+
+/// The server with its events.
+pub struct Arena {
+    /// PostgreSQL, set up as in production: whatever is committed is on disk.
+    pub server: Server,
+    /// How many events the store holds.
+    pub events: usize,
+    runs: usize,
+}
+
+impl Arena {
+    /// A server with an empty store, and with these settings beside the usual ones.
+    pub fn start(installation: Installation, settings: &[(&str, &str)]) -> Result<Self> {
+        let mut options = ServerOptions::default()
+            .installation(installation)
+            .durable()
+            .setting("shared_buffers", "512MB")
+            .setting("max_wal_size", "8GB")
+            .setting("checkpoint_timeout", "30min");
+        for (name, value) in settings {
+            options = options.setting(*name, *value);
+        }
+        let server = Server::start(options)?;
+        server.create_database(STORE)?;
+        Ok(Self {
+            server,
+            events: 0,
+            runs: 0,
+        })
+    }
+
+    /// Makes the store's tables and fills them with the same events as ever, as fast as the server takes them.
+    pub fn fill(&mut self, events: usize, program: PathBuf) -> Result<()> {
+        Host::new(self, program, false)?.migrate()?;
+        let mut versions: HashMap<String, u64> = HashMap::new();
+        let mut world = World::new(SEED, events);
+        let mut left = events;
+        while left > 0 {
+            let mut script = String::from(
+                "COPY event_store.events (stream, version, id, type, data, metadata) FROM stdin;\n",
+            );
+            for event in world.by_ref().take(CHUNK_EVENTS.min(left)) {
+                let version = versions.entry(event.stream.clone()).or_default();
+                *version += 1;
+                writeln!(script, "{}", copy_text(&event, *version))?;
+            }
+            script.push_str("\\.\n");
+            self.server
+                .psql(STORE, &script)
+                .context("cannot load events")?;
+            left = left.saturating_sub(CHUNK_EVENTS);
+        }
+        self.server.psql(STORE, "VACUUM ANALYZE")?;
+        self.events = events;
+        Ok(())
+    }
+
+    /// A fresh database for one run.
+    pub fn read_model(&mut self) -> Result<String> {
+        self.runs += 1;
+        let name = format!("run_{}", self.runs);
+        self.server.create_database(&name)?;
+        Ok(name)
+    }
+
+    /// Removes what a run left.
+    pub fn drop_database(&self, name: &str) -> Result<()> {
+        self.server
+            .psql("postgres", &format!("drop database {name} with (force)"))?;
+        Ok(())
+    }
+
+    /// Writes out what earlier runs left behind, so that nobody pays for somebody else's rows.
+    pub fn settle(&self) -> Result<()> {
+        self.server.psql("postgres", "checkpoint")?;
+        Ok(())
+    }
+
+    /// Processor time of all the server's processes that have ended: of the sessions that came and went.
+    pub fn server_cpu_seconds(&self) -> f64 {
+        let stat = self
+            .server
+            .pid()
+            .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        stat.as_deref()
+            .and_then(|stat| cpu_seconds(stat, Of::Children))
+            .unwrap_or(0.0)
+    }
+
+    /// What distinguishes the rows of one order projection from those of another.
+    pub fn digest(&self, database: &str, schema: &str) -> Result<String> {
+        let sql = include_str!("sql/digest.sql").replace("{schema}", schema);
+        Ok(self.server.psql(database, &sql)?)
+    }
+}
+
+/// An event as a line of COPY's text format.
+fn copy_text(event: &Event, version: u64) -> String {
+    let data = serde_json::Value::Object(event.data.clone()).to_string();
+    // JSON escapes line breaks and tabs; what is left for COPY is the backslash.
+    format!(
+        "{}\t{version}\t{}\t{}\t{}\t{{\"source\": \"{}\"}}",
+        event.stream,
+        event.id,
+        event.name,
+        data.replace('\\', "\\\\"),
+        event.source
+    )
+}

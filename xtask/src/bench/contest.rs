@@ -1,0 +1,244 @@
+//! The contestants, run in turn, round after round, and their rows compared.
+
+use std::{collections::HashMap, path::PathBuf, process::Command, time::Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process;
+
+use super::{
+    arena::{Arena, STORE},
+    host::Host,
+    machine,
+    measure::{Results, Sample, Spread},
+};
+
+/// The host with the `order` projection alone.
+pub const ORDER: &str = "host, order";
+/// The host with three projections.
+pub const THREE: &str = "host, three projections";
+/// Set-based SQL inside the database, for `order`.
+pub const SQL: &str = "set-based SQL in the database";
+
+/// Hand-written Rust, row by row.
+pub const ROWS: &str = "row by row, one transaction";
+/// The same with a commit for each event.
+pub const COMMITS: &str = "row by row, a commit each";
+/// The listener of the library that the CRM uses.
+pub const LISTENER: &str = "disintegrate-postgres listener";
+
+/// The slow ones: (name, the program's word, one in how many events of the store it is given).
+const SLOW: [(&str, &str, usize); 3] = [
+    (ROWS, "rows-in-one-transaction", 10),
+    (COMMITS, "row-commits", 50),
+    (LISTENER, "listener", 50),
+];
+
+/// No slow contestant is given more events of the store than this.
+const SLOW_EVENTS_MAX: usize = 40_000;
+
+/// Events that the set-based SQL folds and commits at a time.
+const SQL_BATCH_EVENTS: usize = 1_000;
+
+/// The schema of the peers' tables, in the store's database.
+const PEER: &str = "peer";
+
+/// What has been measured so far.
+pub struct Contest {
+    arena: Arena,
+    program: PathBuf,
+    /// The program of the slow contestants, if they take part.
+    peers: Option<PathBuf>,
+    /// What the rows must be after so many events.
+    expected: HashMap<i64, String>,
+    order_events: usize,
+    idle: Vec<f64>,
+    rounds: Vec<Vec<Sample>>,
+}
+
+impl Contest {
+    /// Nothing measured yet.
+    pub fn new(arena: Arena, program: PathBuf, peers: Option<PathBuf>) -> Result<Self> {
+        let count = "select count(*) from event_store.events where type like 'Order%'";
+        let order_events = arena.server.psql(STORE, count)?.parse()?;
+        Ok(Self {
+            arena,
+            program,
+            peers,
+            expected: HashMap::new(),
+            order_events,
+            idle: Vec::new(),
+            rounds: Vec::new(),
+        })
+    }
+
+    /// Every contestant once.
+    pub fn round(&mut self) -> Result<()> {
+        let mut round = Vec::new();
+        let (order, rows) = self.host(ORDER, self.order_events, true)?;
+        round.push(order);
+        let (sql, sql_rows) = self.sql()?;
+        round.push(sql);
+        same(SQL, &sql_rows, ORDER, &rows)?;
+        let (three, three_rows) = self.host(THREE, self.arena.events, false)?;
+        round.push(three);
+        same(THREE, &three_rows, ORDER, &rows)?;
+        if let Some(peers) = self.peers.clone() {
+            for (name, word, share) in SLOW {
+                round.push(self.slow(&peers, name, word, share)?);
+            }
+        }
+        for sample in &round {
+            eprintln!(
+                "    {}: {:.2} s, {:.0} events/s",
+                sample.name,
+                sample.seconds,
+                sample.rate()
+            );
+        }
+        self.rounds.push(round);
+        Ok(())
+    }
+
+    /// All rounds.
+    pub fn results(self, postgres: String) -> Results {
+        let idle_seconds = Spread::of(self.idle).map_or(0.0, |spread| spread.min);
+        let mut rounds = self.rounds;
+        for sample in rounds.iter_mut().flatten() {
+            if sample.cpu_seconds.is_some() {
+                sample.seconds = (sample.seconds - idle_seconds).max(0.001);
+            }
+        }
+        Results {
+            machine: machine(),
+            postgres,
+            events: self.arena.events,
+            idle_seconds,
+            rounds,
+        }
+    }
+
+    fn host(&mut self, name: &'static str, events: usize, alone: bool) -> Result<(Sample, String)> {
+        let host = Host::new(&mut self.arena, self.program.clone(), alone)?;
+        host.migrate()?;
+        self.arena.settle()?;
+        let before = self.arena.server_cpu_seconds();
+        let run = host.run()?;
+        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
+        // The same again, with nothing left to do: what it costs to start and to end.
+        self.idle.push(host.run()?.seconds);
+        let rows = self.arena.digest(&host.database, "read_model")?;
+        self.arena.drop_database(&host.database)?;
+        let sample = Sample {
+            name,
+            events,
+            seconds: run.seconds,
+            cpu_seconds: Some(run.cpu_seconds),
+            server_cpu_seconds,
+            memory_peak: Some(run.memory_peak),
+        };
+        Ok((sample, rows))
+    }
+
+    fn sql(&mut self) -> Result<(Sample, String)> {
+        self.prepare()?;
+        self.arena.settle()?;
+        let before = self.arena.server_cpu_seconds();
+        let begun = Instant::now();
+        self.fold(i64::MAX)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
+        let rows = self.arena.digest(STORE, PEER)?;
+        self.clear()?;
+        let sample = Sample {
+            name: SQL,
+            events: self.order_events,
+            seconds,
+            cpu_seconds: None,
+            server_cpu_seconds,
+            memory_peak: None,
+        };
+        Ok((sample, rows))
+    }
+
+    /// A contestant that gets the first events only; its rate stands for all.
+    fn slow(
+        &mut self,
+        program: &PathBuf,
+        name: &'static str,
+        word: &str,
+        share: usize,
+    ) -> Result<Sample> {
+        let upto = i64::try_from((self.arena.events / share).clamp(1, SLOW_EVENTS_MAX))?;
+        let expected = match self.expected.get(&upto) {
+            Some(known) => known.clone(),
+            None => {
+                self.prepare()?;
+                self.fold(upto)?;
+                let rows = self.arena.digest(STORE, PEER)?;
+                self.clear()?;
+                self.expected.insert(upto, rows.clone());
+                rows
+            }
+        };
+        self.prepare()?;
+        self.arena.settle()?;
+        let before = self.arena.server_cpu_seconds();
+        let mut command = Command::new(program);
+        command.args([word, &self.arena.server.url(STORE), &upto.to_string()]);
+        let said = String::from_utf8(process::capture(&mut command)?)?;
+        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
+        let (events, seconds) = said
+            .trim()
+            .split_once(' ')
+            .context("the peers' program said nothing")?;
+        let rows = self.arena.digest(STORE, PEER)?;
+        self.clear()?;
+        same(name, &rows, SQL, &expected)?;
+        Ok(Sample {
+            name,
+            events: events.parse()?,
+            seconds: seconds.parse()?,
+            cpu_seconds: None,
+            server_cpu_seconds,
+            memory_peak: None,
+        })
+    }
+
+    /// Empty tables for a peer.
+    fn prepare(&self) -> Result<()> {
+        for sql in [
+            include_str!("sql/order_tables.sql"),
+            include_str!("sql/order_fold.sql"),
+        ] {
+            let sql = sql.replace("{schema}", PEER);
+            self.arena.server.psql(STORE, &sql)?;
+        }
+        Ok(())
+    }
+
+    fn fold(&self, upto: i64) -> Result<()> {
+        let call = format!("call {PEER}.fold({upto}, {SQL_BATCH_EVENTS})");
+        self.arena.server.psql(STORE, &call)?;
+        Ok(())
+    }
+
+    fn clear(&self) -> Result<()> {
+        let sql = format!(
+            "drop schema {PEER} cascade; drop table if exists event, event_listener; \
+             drop sequence if exists seq_event_event_id"
+        );
+        self.arena.server.psql(STORE, &sql)?;
+        Ok(())
+    }
+}
+
+fn same(name: &str, rows: &str, other: &str, expected: &str) -> Result<()> {
+    if rows == expected {
+        return Ok(());
+    }
+    bail!(
+        "{name} has other rows than {other}, so their times cannot be compared: {rows} and {expected} \
+         (rows:digest of orders, then of order_totals)"
+    )
+}
