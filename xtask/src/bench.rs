@@ -50,6 +50,9 @@ pub struct Arguments {
     /// Only the host and the set-based SQL: for those who change the host and measure again
     #[arg(long)]
     duel: bool,
+    /// Measures this program of the host instead of building one
+    #[arg(long)]
+    program: Option<PathBuf>,
     /// Folder for `bench.json` and `bench.svg`; `target/bench` if not given
     #[arg(long)]
     out: Option<PathBuf>,
@@ -67,7 +70,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let events = arguments.events.unwrap_or(events).max(1);
     let rounds = arguments.rounds.unwrap_or(rounds).max(1);
     let mut steps = Steps::begin();
-    let program = steps.run("build the host, optimised", build_host)?;
+    let program = match &arguments.program {
+        Some(program) => program.clone(),
+        None => steps.run("build the host, optimised", build_host)?,
+    };
     steps.run("build the plugins", || plugins::build(None))?;
     let peers = match arguments.duel || arguments.live {
         true => None,

@@ -116,7 +116,7 @@ impl From<write::Error> for Failure {
                 table: table.clone(),
                 column: column.clone(),
             },
-            write::Error::Encode { table, .. } => Place {
+            write::Error::Encode { table, .. } | write::Error::Changed { table } => Place {
                 table: table.clone(),
                 column: None,
             },

@@ -25,7 +25,6 @@ fn replica(test: &TestDatabase, node: &str, shutdown: &CancellationToken) -> Han
         host: format!("host-of-{node}"),
         key: Key::Single(0x5049_434F_4351_5253),
         projection: None,
-        metrics: projector_host::telemetry::metrics::LeaderMetrics::default(),
         load: Load::default(),
         lock_database: database("event store"),
         read_model: database("read model"),

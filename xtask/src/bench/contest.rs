@@ -8,7 +8,7 @@ use crate::process;
 
 use super::{
     arena::{Arena, STORE},
-    host::Host,
+    host::{Host, Run},
     machine,
     measure::{Results, Sample, Spread},
 };
@@ -52,7 +52,7 @@ pub struct Contest {
     /// What the rows must be after so many events.
     expected: HashMap<i64, String>,
     order_events: usize,
-    idle: Vec<f64>,
+    idle: Vec<Run>,
     rounds: Vec<Vec<Sample>>,
 }
 
@@ -102,10 +102,15 @@ impl Contest {
 
     /// All rounds.
     pub fn results(self, postgres: String) -> Results {
-        let idle_seconds = Spread::of(self.idle).map_or(0.0, |spread| spread.min);
+        let least = |figure: fn(&Run) -> f64| {
+            Spread::of(self.idle.iter().map(figure).collect()).map_or(0.0, |spread| spread.min)
+        };
+        let idle_seconds = least(|run| run.seconds);
+        let idle_cpu_seconds = least(|run| run.cpu_seconds);
         let mut rounds = self.rounds;
         for sample in rounds.iter_mut().flatten() {
-            if sample.cpu_seconds.is_some() {
+            if let Some(cpu) = &mut sample.cpu_seconds {
+                *cpu = (*cpu - idle_cpu_seconds).max(0.0);
                 sample.seconds = (sample.seconds - idle_seconds).max(0.001);
             }
         }
@@ -126,7 +131,7 @@ impl Contest {
         let run = host.run()?;
         let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
         // The same again, with nothing left to do: what it costs to start and to end.
-        self.idle.push(host.run()?.seconds);
+        self.idle.push(host.run()?);
         let rows = self.arena.digest(&host.database, "read_model")?;
         self.arena.drop_database(&host.database)?;
         let sample = Sample {

@@ -2,7 +2,7 @@
 //!
 //! The server itself says when each transaction was committed, so nobody has to watch, and watching costs nothing.
 
-use std::{path::PathBuf, process::Stdio, thread, time::Duration};
+use std::{path::Path, process::Stdio, thread, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use projector_testkit::Installation;
@@ -22,7 +22,7 @@ const EVENTS_PER_SECOND: usize = 200;
 const IDLE: Duration = Duration::from_secs(20);
 
 /// Measures both ways of being woken; prints and returns what came out.
-pub fn run(installation: &Installation, program: &PathBuf, seconds: usize) -> Result<Value> {
+pub fn run(installation: &Installation, program: &Path, seconds: usize) -> Result<Value> {
     let settings = [
         ("track_commit_timestamp", "on"),
         ("shared_preload_libraries", "pg_stat_statements"),

@@ -120,7 +120,10 @@ impl Isolation<'_> {
                 self.session.metrics.committed(piece.events.len(), step.to);
                 Ok(())
             }
-            Err(NotCommitted::Missed(Missed::Fenced)) => Err(Attempt::Ended(Ended::Fenced)),
+            Err(NotCommitted::Missed(Missed::Fenced)) => {
+                self.session.metrics.fenced();
+                Err(Attempt::Ended(Ended::Fenced))
+            }
             Err(NotCommitted::Missed(Missed::Changed)) => Err(Attempt::Ended(Ended::Changed)),
             Err(NotCommitted::Failed(failure)) => {
                 waiting.letters = self.letters.split_off(before);

@@ -28,6 +28,8 @@ fn exposed() -> BTreeSet<String> {
     let metrics = Metrics::new();
     let projection = metrics.projection("order");
     projection.batch_read(1);
+    projection.called("ok");
+    projection.waits(1, 1, 1);
     projection.projected(1, 1);
     projection.took(Stage::Guest, 0.1);
     projection.committed(1, Position(1));
@@ -36,6 +38,7 @@ fn exposed() -> BTreeSet<String> {
     projection.fenced();
     metrics.module_loaded(true);
     metrics.of_leader().ended("resigned");
+    metrics.leads_projection("order", true);
     projection.state("live", ["live", "held"].into_iter(), 0);
     let text = metrics.encode().expect("every label can be written");
     text.lines()

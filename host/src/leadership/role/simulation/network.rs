@@ -207,7 +207,7 @@ impl World {
     /// The others hear that the lock is free, or do not.
     fn announce(&mut self, from: usize) {
         for replica in (0..self.replicas.len()).filter(|other| *other != from) {
-            let arrives = !self.replicas[replica].cut_lock && self.dice.next() % 8 > 0;
+            let arrives = !self.replicas[replica].cut_lock && !self.dice.next().is_multiple_of(8);
             let life = self.replicas[replica].life;
             let way = self.latency();
             if arrives {

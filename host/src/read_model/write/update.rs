@@ -1,0 +1,272 @@
+//! Updates of present rows: one statement for all rows of a table where that is possible, whatever columns each of
+//! them changes.
+
+use std::collections::BTreeMap;
+
+use sqlx::postgres::PgArguments;
+use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
+
+use crate::plugin::manifest::ColumnType;
+use crate::read_model::bind;
+use crate::read_model::check::Key;
+use crate::read_model::datum::{Datum, Sums};
+use crate::read_model::fold::{Op, Row};
+
+use super::{Error, Writer, sql};
+
+/// A row's key, how its columns change, and the row to insert when there is none.
+pub(super) type Update<'p> = (&'p Key, &'p [(usize, Op)], Option<&'p Row>);
+
+impl Writer<'_> {
+    /// Updates present rows; returns the rows to insert for keys that were absent.
+    pub(super) async fn update<'p>(
+        &mut self,
+        updates: Vec<Update<'p>>,
+    ) -> Result<Vec<&'p Row>, Error> {
+        let mut absent = Vec::new();
+        let (returning, silent): (Vec<_>, Vec<_>) =
+            updates.into_iter().partition(|(_, _, row)| row.is_some());
+        for mut updates in [silent, returning] {
+            if let Some(columns) = together(&updates) {
+                self.update_masked(&updates, columns, &mut absent).await?;
+                continue;
+            }
+            // Rows that change the same columns in the same way share a statement.
+            updates.sort_by_cached_key(|(_, ops, _)| shape_of(ops));
+            for group in updates.chunk_by(|a, b| shape_of(a.1) == shape_of(b.1)) {
+                self.update_alike(group, &mut absent).await?;
+            }
+        }
+        Ok(absent)
+    }
+
+    /// Rows that all change the same columns.
+    async fn update_alike<'p>(
+        &mut self,
+        group: &[Update<'p>],
+        absent: &mut Vec<&'p Row>,
+    ) -> Result<(), Error> {
+        let mut arguments = PgArguments::default();
+        self.add_keys(&mut arguments, group.iter().map(|(key, _, _)| *key))?;
+        let mut columns = shape_of(group[0].1);
+        for (place, (column, kind)) in columns.iter_mut().enumerate() {
+            let ops = || group.iter().map(|(_, ops, _)| Some(&ops[place].1));
+            *kind = kind.fitting(ops());
+            self.add_op(&mut arguments, *column, *kind, ops())?;
+        }
+        let returning = group[0].2.is_some();
+        let statement = sql::update(self.schema, self.shape, &columns, returning, false);
+        self.updated(group, statement, arguments, absent).await
+    }
+
+    /// Rows that change different columns, in one statement.
+    async fn update_masked<'p>(
+        &mut self,
+        group: &[Update<'p>],
+        mut columns: Vec<(usize, sql::Kind)>,
+        absent: &mut Vec<&'p Row>,
+    ) -> Result<(), Error> {
+        let mut arguments = PgArguments::default();
+        self.add_keys(&mut arguments, group.iter().map(|(key, _, _)| *key))?;
+        let masks = group.iter().map(|(_, ops, _)| {
+            let mut mask = 0_i64;
+            let mut place = 0;
+            for (column, _) in *ops {
+                while columns[place].0 != *column {
+                    place += 1;
+                }
+                mask |= 1 << place;
+            }
+            mask
+        });
+        let masks: Vec<i64> = masks.collect();
+        arguments.add(&masks).map_err(|why| self.encode(&*why))?;
+        for (place, (column, kind)) in columns.iter_mut().enumerate() {
+            let bit = 1_i64 << place;
+            let wanted = *column;
+            let ops = || {
+                group.iter().zip(&masks).map(move |((_, ops, _), mask)| {
+                    // As many ops stand before it as lower bits are set.
+                    let at = (mask & (bit - 1)).count_ones() as usize;
+                    let op = (mask & bit != 0).then(|| &ops[at]);
+                    debug_assert!(op.is_none_or(|(column, _)| *column == wanted));
+                    op.map(|(_, op)| op)
+                })
+            };
+            *kind = kind.fitting(ops());
+            self.add_op(&mut arguments, *column, *kind, ops())?;
+        }
+        let returning = group[0].2.is_some();
+        let statement = sql::update(self.schema, self.shape, &columns, returning, true);
+        self.updated(group, statement, arguments, absent).await
+    }
+
+    /// Runs an update; when its rows have a form for absent keys, notes those that it did not find.
+    async fn updated<'p>(
+        &mut self,
+        group: &[Update<'p>],
+        statement: String,
+        arguments: PgArguments,
+        absent: &mut Vec<&'p Row>,
+    ) -> Result<(), Error> {
+        if group[0].2.is_none() {
+            return self.execute(statement, arguments).await;
+        }
+        let found = sqlx::query_with(AssertSqlSafe(statement), arguments)
+            .fetch_all(&mut *self.connection)
+            .await
+            .map_err(|error| self.refused(error))?;
+        let mut updated = vec![false; group.len()];
+        for row in &found {
+            let place: i64 = row.try_get(0).map_err(|error| self.refused(error))?;
+            if let Some(flag) = usize::try_from(place - 1)
+                .ok()
+                .and_then(|place| updated.get_mut(place))
+            {
+                *flag = true;
+            }
+        }
+        self.touched += found.len() as u64;
+        absent.extend(
+            group
+                .iter()
+                .zip(updated)
+                .filter(|(_, updated)| !updated)
+                .filter_map(|((_, _, row), _)| *row),
+        );
+        Ok(())
+    }
+
+    /// One column's ops; none where a row does not change it.
+    fn add_op<'o>(
+        &self,
+        arguments: &mut PgArguments,
+        column: usize,
+        kind: sql::Kind,
+        ops: impl Iterator<Item = Option<&'o Op>>,
+    ) -> Result<(), Error> {
+        let done = match kind {
+            sql::Kind::Set => {
+                let values = ops.map(|op| match op {
+                    Some(Op::Set(datum)) => datum,
+                    _ => &Datum::Null,
+                });
+                bind::add(arguments, self.column_type(column), values)
+            }
+            sql::Kind::Add | sql::Kind::AddSmall => {
+                add_sums(arguments, self.column_type(column), kind, ops.map(sums_of))
+            }
+        };
+        done.map_err(|why| self.encode(&*why))
+    }
+}
+
+fn shape_of(ops: &[(usize, Op)]) -> Vec<(usize, sql::Kind)> {
+    ops.iter()
+        .map(|(column, op)| (*column, kind_of(op)))
+        .collect()
+}
+
+fn kind_of(op: &Op) -> sql::Kind {
+    match op {
+        Op::Set(_) => sql::Kind::Set,
+        Op::Add(_) => sql::Kind::Add,
+    }
+}
+
+fn sums_of(op: Option<&Op>) -> Option<&Sums> {
+    match op {
+        Some(Op::Add(sums)) => Some(sums),
+        _ => None,
+    }
+}
+
+/// The columns of a statement for all these rows, if they differ and one can do it: no column is set by one row and
+/// added to by another.
+fn together(updates: &[Update<'_>]) -> Option<Vec<(usize, sql::Kind)>> {
+    const COLUMNS_MAX: usize = 63;
+    let first = shape_of(updates.first()?.1);
+    let mut columns = BTreeMap::new();
+    let mut alike = true;
+    for (_, ops, _) in updates {
+        alike = alike && ops.len() == first.len();
+        for (column, op) in *ops {
+            let kind = kind_of(op);
+            if *columns.entry(*column).or_insert(kind) != kind {
+                return None;
+            }
+        }
+    }
+    let alike = alike && columns.len() == first.len();
+    (!alike && columns.len() <= COLUMNS_MAX).then(|| columns.into_iter().collect())
+}
+
+impl sql::Kind {
+    /// Small if all the sums are.
+    fn fitting<'o>(self, ops: impl Iterator<Item = Option<&'o Op>>) -> Self {
+        let bound = i128::from(sql::SMALL_MAX);
+        let is_small = |sums: &Sums| match sums {
+            Sums::Whole {
+                sum,
+                lowest,
+                highest,
+            } => [sum, lowest, highest]
+                .iter()
+                .all(|amount| (-bound..=bound).contains(*amount)),
+            _ => false,
+        };
+        if self == Self::Add && ops.filter_map(sums_of).all(is_small) {
+            return Self::AddSmall;
+        }
+        self
+    }
+}
+
+/// Whole sums travel as three arrays, of text where an amount may be wider than its column.
+fn add_sums<'s>(
+    arguments: &mut PgArguments,
+    column_type: ColumnType,
+    kind: sql::Kind,
+    sums: impl Iterator<Item = Option<&'s Sums>>,
+) -> Result<(), sqlx::error::BoxDynError> {
+    match column_type {
+        ColumnType::BigInt => {
+            let whole = sums.map(|sums| match sums {
+                Some(Sums::Whole {
+                    sum,
+                    lowest,
+                    highest,
+                }) => [*sum, *lowest, *highest],
+                _ => [0; 3],
+            });
+            let whole: Vec<[i128; 3]> = whole.collect();
+            for part in 0..3 {
+                let amounts = whole.iter().map(|amounts| amounts[part]);
+                if kind == sql::Kind::AddSmall {
+                    arguments.add(
+                        amounts
+                            .map(|amount| i64::try_from(amount).unwrap_or_default())
+                            .collect::<Vec<_>>(),
+                    )?;
+                } else {
+                    arguments.add(amounts.map(|amount| amount.to_string()).collect::<Vec<_>>())?;
+                }
+            }
+            Ok(())
+        }
+        ColumnType::Numeric => {
+            let sums = sums.map(|sums| match sums {
+                Some(Sums::Decimal(sum)) => Some(sum.to_plain_string()),
+                _ => None,
+            });
+            arguments.add(sums.collect::<Vec<_>>())
+        }
+        _ => {
+            let sums = sums.map(|sums| match sums {
+                Some(Sums::Double(sum)) => Some(*sum),
+                _ => None,
+            });
+            arguments.add(sums.collect::<Vec<_>>())
+        }
+    }
+}
