@@ -168,6 +168,7 @@ impl Admission<'_> {
             rows.join(", ")
         );
         self.known.progress.reached(generation.start);
+        self.known.progress.letters_changed();
         Ok(Chosen::Plugin(plugin.clone(), Box::new(next)))
     }
 
