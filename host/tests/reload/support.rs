@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use projector_host::plugin::file::sha256;
+use projector_testkit::guests::from_text;
 use projector_testkit::site::{Databases, Programs, QUICK, Replica, Site};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::fixture::{from_text, repository};
+use crate::fixture::repository;
 
 /// A site and the plugin folder that its configuration names.
 pub struct Place {
