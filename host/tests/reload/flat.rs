@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use projector_host::guest::Limits;
+use projector_host::guest::{Engine, EngineOptions, Limits};
 use projector_host::plugin::{Loader, Options, Shelf};
 
-use crate::fixture::engine;
 use crate::support::{save, small};
 
 const RELOADS: usize = 1_000;
@@ -54,7 +53,8 @@ fn a_thousand_reloads_leave_memory_and_file_handles_flat() {
         limits: Limits::default(),
         projections: Vec::new(),
     };
-    let mut shelf = Shelf::new(Arc::new(Loader::new(engine(), &options)));
+    let engine = Engine::new(&EngineOptions::default()).expect("an engine");
+    let mut shelf = Shelf::new(Arc::new(Loader::new(&engine, &options)));
     let mut reload = |number: usize| {
         save(
             dir.path(),

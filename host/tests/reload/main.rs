@@ -2,9 +2,6 @@
 //! to replica.
 
 mod configuration;
-#[expect(dead_code, reason = "fixtures of another test program")]
-#[path = "../guest/fixture.rs"]
-mod fixture;
 mod flat;
 mod odd;
 mod policies;

@@ -10,8 +10,6 @@ use projector_testkit::site::{Databases, Programs, QUICK, Replica, Site};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::fixture::repository;
-
 /// A site and the plugin folder that its configuration names.
 pub struct Place {
     pub site: Site,
@@ -156,7 +154,8 @@ fn small_text(version: &str) -> String {
     assert_eq!(version.len(), 3);
     static BASE: OnceLock<String> = OnceLock::new();
     let base = BASE.get_or_init(|| {
-        fs::read_to_string(repository("plugins/fixtures/base.wat")).expect("the fixture")
+        let file = "../plugins/fixtures/base.wat";
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("the fixture")
     });
     // The key's value is the version instead of the text `id`.
     let value = "\"\\18\\01\\00\\00\\02\\00\\00\\00\" \"\\04\\00\\00\\00\\00\\00\\00\\00\" \"\\18\\01\\00\\00\\02\\00\\00\\00\"";

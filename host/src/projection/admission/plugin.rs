@@ -183,22 +183,18 @@ impl Admission<'_> {
     ) -> Result<(Chosen, Option<String>), schema::Error> {
         let name = &self.known.name;
         let because = match (why, offer) {
-            (Why::NoFile, _) | (_, None) if *why != Why::Broken => {
-                match self.holder(connection).await? {
-                    Some(holder) => {
-                        format!("this replica has no file of {name}, but {holder} has one")
-                    }
-                    None => {
-                        let text = format!(
-                            "{}: no replica has a plugin file for {name}; its tables and checkpoint stay, put the file back \
-                             and it goes on",
-                            Code(822)
-                        );
-                        return Ok((Chosen::NoPlugin, Some(text)));
-                    }
+            (Why::Broken, _) => "the plugin file cannot be used".to_owned(),
+            (_, None) => match self.holder(connection).await? {
+                Some(holder) => format!("this replica has no file of {name}, but {holder} has one"),
+                None => {
+                    let text = format!(
+                        "{}: no replica has a plugin file for {name}; its tables and checkpoint stay, put the file back \
+                         and it goes on",
+                        Code(822)
+                    );
+                    return Ok((Chosen::NoPlugin, Some(text)));
                 }
-            }
-            (_, None) => "the plugin file cannot be used".to_owned(),
+            },
             (why, Some(offer)) => changed(why, offer, generation),
         };
         let recorded = format!(
