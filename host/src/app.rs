@@ -7,7 +7,9 @@ pub mod caught_up;
 pub mod gate;
 mod leading;
 pub mod plugins;
+mod presence;
 mod reading;
+pub mod reload;
 pub mod replica;
 mod service_manager;
 pub mod standing;
@@ -18,12 +20,13 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Faults};
+use crate::config::{Faults, Loaded, Watch};
 use crate::error::{Exit, Failure};
 use crate::http;
 use crate::telemetry::metrics::Metrics;
 
 use plugins::LoadedPlugins;
+use reload::{Reload, Reread};
 use replica::Replica;
 use standing::Standing;
 
@@ -38,18 +41,19 @@ pub struct Start {
     pub dev: bool,
 }
 
-/// Runs a replica until it is told to end.
+/// Runs a replica until it is told to end. `reread` gives the configuration as it is then.
 ///
 /// # Errors
 /// When it cannot start, or ends in another way than it was asked to.
-pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
+pub async fn run(loaded: Loaded, reread: Reread, start: Start) -> Result<(), Failure> {
+    let config = Arc::new(loaded.config.clone());
     let faults = config.secret_faults();
     if !faults.is_empty() {
         return Err(Faults(faults).into());
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(unstarted)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(unstarted)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(unstarted)?;
+    let hangup = signal(SignalKind::hangup()).map_err(unstarted)?;
     let metrics = Metrics::new();
     let standing = Standing::default();
     let shutdown = CancellationToken::new();
@@ -57,28 +61,39 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     tracing::info!(address = %served.address, node = config.host.node, "projector-host is up; HTTP listens");
     let ticking = tokio::spawn(tick(standing.clone(), shutdown.clone()));
     let telling = tokio::spawn(service_manager::run(standing.clone(), shutdown.clone()));
-    let hanging_up = tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            tracing::warn!("SIGHUP: reloading is not available yet; restart this replica instead");
-        }
-    });
     let running = async {
-        let loading = (Arc::clone(&config), start.dev);
-        let loaded = tokio::task::spawn_blocking(move || plugins::load(&loading.0, loading.1));
-        let loaded = tokio::select! {
+        let loading = (Arc::clone(&config), start.dev, metrics.clone());
+        let read =
+            tokio::task::spawn_blocking(move || plugins::load(&loading.0, loading.1, loading.2));
+        let read = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            loaded = loaded => loaded.map_err(|error| Failure::new(Exit::Bug, error.to_string()))??,
+            read = read => read.map_err(|error| Failure::new(Exit::Bug, error.to_string()))?,
         };
-        standing.plugins_loaded(&loaded);
+        let (plugins, shelf) = read?;
+        standing.plugins_loaded(&plugins);
+        let reload = Reload {
+            plugins: plugins.clone(),
+            shelf,
+            watch: match config.plugins.watch {
+                Watch::Off if start.dev => Watch::On,
+                watch => watch,
+            },
+            config: loaded,
+            reread,
+            metrics: metrics.clone(),
+        };
+        let reloading = tokio::spawn(reload.run(hangup, shutdown.clone()));
         let replica = Replica {
             config,
-            loaded,
+            loaded: plugins,
             metrics,
             standing: standing.clone(),
             shutdown: shutdown.clone(),
             seen: replica::Seen::default(),
         };
-        replica.run(&start).await
+        let ended = replica.run(&start).await;
+        reloading.abort();
+        ended
     };
     let mut running = std::pin::pin!(running);
     let ended = tokio::select! {
@@ -88,7 +103,6 @@ pub async fn run(config: Arc<Config>, start: Start) -> Result<(), Failure> {
     };
     shutdown.cancel();
     ticking.abort();
-    hanging_up.abort();
     // It ends by itself, with its last word.
     let _told = telling.await;
     served.ended().await;
@@ -127,7 +141,7 @@ fn unstarted(error: std::io::Error) -> Failure {
 
 /// A refusal of all plugins together, for those who wait for every projection.
 fn refused_plugins(loaded: &LoadedPlugins) -> Option<Failure> {
-    let first = loaded.refused.first()?;
-    let all: Vec<String> = loaded.refused.iter().map(plugins::text).collect();
-    Some(Failure::coded(Exit::Config, first.code, all.join("\n")))
+    let refused = loaded.refused();
+    let all: Vec<String> = refused.iter().map(plugins::text).collect();
+    (!all.is_empty()).then(|| Failure::from_text(Exit::Config, &all.join("\n")))
 }

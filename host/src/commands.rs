@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
@@ -30,7 +31,7 @@ pub mod validate;
 pub mod version;
 pub mod wait;
 
-use crate::config::{Environment, Flags, Loaded, Source};
+use crate::config::{Environment, Flags, Loaded, LogFormat, Source};
 use crate::error::{Exit, Failure};
 use crate::telemetry::logging;
 use output::Output;
@@ -202,43 +203,46 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
     match command {
         Command::Run(args) => {
             let listen = args.http_listen.clone();
-            let context = context(process, environment, listen, false, out)?;
-            run::run(args, &context).await
+            let lines = if args.dev { Lines::Short } else { Lines::All };
+            let context = context(process, environment, listen.clone(), lines, out)?;
+            let (process, environment) = (process.clone(), environment.clone());
+            let reread = move || load(&process, &environment, listen.clone());
+            run::run(args, context, Arc::new(reread)).await
         }
         Command::Migrate(args) => {
-            store::migrate(args, &context(process, environment, None, true, out)?).await
+            store::migrate(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Append(args) => {
-            store::append(args, &context(process, environment, None, true, out)?).await
+            store::append(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Status(args) => {
-            status::run(args, &context(process, environment, None, true, out)?).await
+            status::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Wait(args) => {
-            wait::run(args, &context(process, environment, None, true, out)?).await
+            wait::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Pause(args) => {
-            pause::run(args, &context(process, environment, None, true, out)?).await
+            pause::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Resume(args) => {
-            resume::run(args, &context(process, environment, None, true, out)?).await
+            resume::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Skip(args) => {
-            skip::run(args, &context(process, environment, None, true, out)?).await
+            skip::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::DeadLetter(args) => {
-            dead_letter::run(args, &context(process, environment, None, true, out)?).await
+            dead_letter::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::Validate(args) => {
             let loaded = load(process, environment, None);
             validate::run(args, loaded, out).await
         }
         Command::Locks(args) => {
-            let load = || Ok(context(process, environment, None, true, out)?.config);
+            let load = || Ok(context(process, environment, None, Lines::Few, out)?.config);
             locks::run(args, environment, load, out).await
         }
         Command::Leader(args) => {
-            let context = context(process, environment, None, true, out)?;
+            let context = context(process, environment, None, Lines::Few, out)?;
             leader::run(args, &context.config, out).await
         }
         Command::Config(args) => config::run(args, || load(process, environment, None), out),
@@ -262,22 +266,38 @@ fn load(
     crate::config::load(&process.config, environment, &flags)
 }
 
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// What a replica does.
+    All,
+    /// The same for a person who writes a plugin.
+    Short,
+    /// Only what went wrong: the answer stands on standard output.
+    Few,
+}
+
 /// Loads the configuration, says what is odd about it, and starts the log.
 fn context(
     process: &Process,
     environment: &Environment,
     http_listen: Option<String>,
-    quiet: bool,
+    lines: Lines,
     out: &Output,
 ) -> Result<Context, Failure> {
     let config = load(process, environment, http_listen)?;
     let host = &config.config.host;
     let filter = match config.source("host.log") {
         // A command that answers a question shows only what went wrong, unless somebody wants to see more.
-        Source::Default if quiet => "warn",
+        Source::Default if lines == Lines::Few => "warn",
         _ => host.log.as_str(),
     };
-    logging::init(host.log_format, filter, out.colors_on_stderr())
+    let format = match host.log_format {
+        LogFormat::Text if lines == Lines::Short => logging::Format::Short,
+        LogFormat::Text => logging::Format::Text,
+        LogFormat::Json => logging::Format::Json,
+    };
+    logging::init(format, filter, out.colors_on_stderr())
         .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
     for warning in &config.warnings {
         tracing::warn!(code = %warning.code, place = %warning.place, "{}", warning.message);

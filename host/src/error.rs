@@ -34,6 +34,15 @@ impl Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u16);
 
+impl Code {
+    /// The code that a text begins with, and the rest.
+    #[must_use]
+    pub fn split(text: &str) -> Option<(Self, &str)> {
+        let (code, rest) = text.split_once(": ")?;
+        Some((Self(code.strip_prefix("PH")?.parse().ok()?), rest))
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PH{:04}", self.0)
@@ -96,6 +105,15 @@ impl Failure {
             exit,
             code: None,
             message: message.into(),
+        }
+    }
+
+    /// A failure whose text begins with its code, if it has one: `PH0301: …`.
+    #[must_use]
+    pub fn from_text(exit: Exit, text: &str) -> Self {
+        match Code::split(text) {
+            Some((code, rest)) => Self::coded(exit, code, rest),
+            None => Self::new(exit, text),
         }
     }
 

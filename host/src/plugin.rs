@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! registry ── the folder and the configured files → plugins, and refused files with the reason
+//!   ├ watch ── which files have changed, and stand still again
 //!   ├ file ── bytes, digest, what kind of file it is, core module → component
 //!   ├ cache ── compiled code, kept between starts
 //!   └ manifest ── what the plugin says of itself, checked
@@ -15,6 +16,9 @@ pub mod error;
 pub mod file;
 pub mod manifest;
 pub mod registry;
+pub mod watch;
 
 pub use error::Error;
-pub use registry::{Declared, Loaded, Loader, Options, Plugin, Refused, load_all};
+pub use registry::{
+    Change, Declared, Folder, Loaded, Loader, Options, Plugin, Refused, Shelf, load_all,
+};

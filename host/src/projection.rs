@@ -5,6 +5,7 @@
 //! Must never: start a batch when the lease is over, or blame an event for the database's state.
 
 mod admission;
+mod choice;
 pub mod commit;
 pub mod failure;
 pub mod isolate;
@@ -16,6 +17,7 @@ pub mod parked;
 pub mod pending;
 pub mod progress;
 pub mod redrive;
+pub mod roster;
 pub mod runner;
 pub mod session;
 pub mod settings;

@@ -10,10 +10,12 @@
 pub mod bind;
 pub mod check;
 pub mod checkpoint;
+pub mod components;
 pub mod control;
 pub mod datum;
 pub mod dead_letter;
 pub mod fold;
+pub mod folders;
 pub mod lookup;
 pub mod schema;
 pub mod write;

@@ -2,6 +2,8 @@
 
 #[path = "read_model/checkpoints.rs"]
 mod checkpoints;
+#[path = "read_model/plugins.rs"]
+mod plugins;
 #[path = "read_model/support.rs"]
 mod support;
 #[path = "read_model/tables.rs"]

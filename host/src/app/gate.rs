@@ -122,10 +122,10 @@ async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused>
                 .await
                 .map_err(|error| match error.class() {
                     Class::Transient => {
-                        Refused::Wait(Failure::new(Exit::Unavailable, error.to_string()))
+                        Refused::Wait(Failure::from_text(Exit::Unavailable, &error.to_string()))
                     }
                     Class::Poison | Class::Fatal => {
-                        Refused::End(Failure::new(Exit::Config, error.to_string()))
+                        Refused::End(Failure::from_text(Exit::Config, &error.to_string()))
                     }
                 })?;
         }

@@ -1,5 +1,6 @@
 //! One term: the store is read and all projections run, until the term ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,7 +12,7 @@ use crate::database::session::Purpose;
 use crate::event_store::{GapProof, Mark, Options, SourceState};
 use crate::leadership::{Handle, Leadership};
 use crate::projection::runner::Stopped;
-use crate::projection::supervisor::{Known, Shared, Supervisor};
+use crate::projection::supervisor::{Shared, Supervisor};
 use crate::telemetry::metrics::Metrics;
 
 use super::gate::Databases;
@@ -24,9 +25,9 @@ use super::standing::{Leading, Standing};
 pub(super) struct Parts {
     pub(super) reading: Reading,
     pub(super) shared: Shared,
+    pub(super) plugins: LoadedPlugins,
     /// The projection, when each has a leader of its own.
     pub(super) projection: Option<String>,
-    pub(super) projections: Vec<Known>,
     /// The source may fail for so long before somebody else shall try.
     pub(super) source_errors_max: Duration,
     pub(super) standing: Standing,
@@ -67,20 +68,19 @@ impl Parts {
                 control,
                 readers: config.read_model.schema.clone(),
                 metrics,
-                engine: loaded.engine.clone(),
+                engine: loaded.engine().clone(),
             },
             projection: None,
-            projections: loaded.projections.clone(),
+            plugins: loaded.clone(),
             source_errors_max: config.leader.resign_after_source_errors,
             standing,
         }
     }
 
     /// The same for one projection. Sessions and the reader are shared.
-    pub(super) fn of(&self, known: &Known) -> Self {
+    pub(super) fn of(&self, projection: &str) -> Self {
         Self {
-            projection: Some(known.plugin.manifest.name.clone()),
-            projections: vec![known.clone()],
+            projection: Some(projection.to_owned()),
             ..self.clone()
         }
     }
@@ -94,7 +94,7 @@ impl Parts {
     ) {
         let term = leadership.term;
         match self.term(leadership, election, &cancelled).await {
-            Ok(Stopped::Cancelled) => {}
+            Ok(Stopped::Cancelled | Stopped::Changed) => {}
             Ok(Stopped::Fenced) => election.fenced(term),
             Ok(Stopped::Died) => election.resign("a task of a projection died"),
             Err(error) => {
@@ -125,12 +125,15 @@ impl Parts {
             self.projection.as_deref(),
             Some(Leading {
                 feed: reading.feed.clone(),
-                projections: self.projections.clone(),
+                roster: self.plugins.roster().clone(),
             }),
         );
+        let plugins = self.plugins.clone();
         let supervisor = Supervisor {
             shared: self.shared.clone(),
-            projections: self.projections.clone(),
+            roster: plugins.roster().clone(),
+            unknown: Arc::new(move |name: &str| plugins.unknown(name)),
+            only: self.projection.clone(),
             feed: reading.feed.clone(),
             store: reading.store.clone(),
             leadership,

@@ -4,25 +4,32 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, LeaderScope};
-use crate::database::session::Database;
+use crate::database::session::{Database, Purpose, bounded};
 use crate::error::{Exit, Failure};
 use crate::leadership::clock::BootClock;
 use crate::leadership::role::Timing;
 use crate::leadership::{self, Load, Role};
+use crate::read_model::control::Control;
 use crate::telemetry::metrics::Metrics;
 
 use super::caught_up;
 use super::gate::{self, Databases};
 use super::leading::Parts;
 use super::plugins::LoadedPlugins;
+use super::presence;
 use super::standing::{Seat, Standing};
 use super::{Start, refused_plugins};
 
 /// How often projections that cannot begin are looked for.
 const REFUSED_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Longest wait for the list of projections.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// More than the election itself grants for a drain, so that it is never cut short from here.
 const END_GRACE: Duration = Duration::from_secs(10);
@@ -50,12 +57,8 @@ impl Replica {
         if !start.until_caught_up {
             return whole.await;
         }
-        let names: Vec<String> = self
-            .loaded
-            .projections
-            .iter()
-            .map(|known| known.plugin.manifest.name.clone())
-            .collect();
+        let offered = self.loaded.roster().all();
+        let names: Vec<String> = offered.iter().map(|known| known.name.clone()).collect();
         let waiting = caught_up::wait(
             &self.config,
             &databases,
@@ -88,13 +91,9 @@ impl Replica {
         let mut every = tokio::time::interval(REFUSED_INTERVAL);
         loop {
             every.tick().await;
-            let why = self
-                .loaded
-                .projections
-                .iter()
-                .find_map(|known| known.progress.refused());
-            if let Some(why) = why {
-                return Failure::new(Exit::Config, why);
+            let all = self.loaded.roster().all();
+            if let Some(why) = all.iter().find_map(|known| known.progress.refused()) {
+                return Failure::from_text(Exit::Config, &why);
             }
         }
     }
@@ -111,38 +110,86 @@ impl Replica {
             self.metrics.clone(),
             self.standing.clone(),
         );
-        let seats = match self.config.leader.scope {
-            LeaderScope::Host => vec![parts],
-            LeaderScope::Projection => {
-                let known = self.loaded.projections.iter();
-                known.map(|known| parts.of(known)).collect()
+        let silent = self.shutdown.child_token();
+        let telling = tokio::spawn({
+            let (config, database) = (self.config.clone(), databases.read_model.clone());
+            let (loaded, silent) = (self.loaded.clone(), silent.clone());
+            async move { presence::tell(&config, &database, &loaded, &silent).await }
+        });
+        let ended = match self.config.leader.scope {
+            LeaderScope::Host => {
+                let load = Load::default();
+                let seat = self.compete(databases, None, &load)?;
+                self.sit(seat, parts).await
             }
+            LeaderScope::Projection => self.many_seats(databases, &parts).await,
         };
+        silent.cancel();
+        // Bounded by itself; a panic in it changes nothing any more.
+        let _told = telling.await;
+        ended
+    }
+
+    /// A seat for each projection, also for those that come while the replica runs.
+    async fn many_seats(&self, databases: &Databases, parts: &Parts) -> Result<(), Failure> {
+        self.recall(databases).await;
         let load = Load::default();
-        let mut working = Vec::with_capacity(seats.len());
-        for parts in seats {
-            let seat = self.compete(databases, parts.projection.clone(), &load)?;
-            working.push(async move {
-                let refused = self.follow(&seat, &parts).await;
-                let limit = self.config.host.drain_timeout + END_GRACE;
-                let stopped = tokio::time::timeout(limit, seat.election.stopped()).await;
-                (refused, stopped.is_ok())
-            });
-        }
-        if working.is_empty() {
-            // Nothing to lead: it answers HTTP and says which plugins were refused.
-            self.shutdown.cancelled().await;
-        }
-        for (refused, stopped) in futures_util::future::join_all(working).await {
-            if !stopped {
-                return Err(Failure::new(
-                    Exit::Failed,
-                    "the leader lock was not given back in time; the server frees it",
-                ));
+        let mut taken = BTreeSet::new();
+        let mut working = FuturesUnordered::new();
+        let mut changes = self.loaded.roster().changes();
+        let mut ended = Ok(());
+        loop {
+            changes.mark_unchanged();
+            for known in self.loaded.roster().all().iter() {
+                if !self.shutdown.is_cancelled() && taken.insert(known.name.clone()) {
+                    let seat = self.compete(databases, Some(known.name.clone()), &load)?;
+                    working.push(self.sit(seat, parts.of(&known.name)));
+                }
             }
-            refused.map_or(Ok(()), Err)?;
+            tokio::select! {
+                Some(one) = working.next() => ended = ended.and(one),
+                Ok(()) = changes.changed(), if !self.shutdown.is_cancelled() => {}
+                // With nothing to lead it answers HTTP and says which plugins were refused.
+                () = self.shutdown.cancelled(), if working.is_empty() => return ended,
+            }
         }
-        Ok(())
+    }
+
+    /// Projections that are recorded, of which this replica may have no file.
+    async fn recall(&self, databases: &Databases) {
+        let asking = async {
+            let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
+            Control::new(self.config.read_model.control_schema.clone())
+                .list(&mut connection)
+                .await
+        };
+        match bounded("read model", ANSWER_TIMEOUT, asking).await {
+            Ok(rows) => {
+                for row in rows {
+                    let unknown = || self.loaded.unknown(&row.name);
+                    self.loaded.roster().is_recorded(&row.name, unknown);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "projections without a plugin file here are left to other replicas")
+            }
+        }
+    }
+
+    /// Takes part in one election until it ends.
+    async fn sit(&self, seat: Seat, parts: Parts) -> Result<(), Failure> {
+        let refused = self.follow(&seat, &parts).await;
+        let limit = self.config.host.drain_timeout + END_GRACE;
+        if tokio::time::timeout(limit, seat.election.stopped())
+            .await
+            .is_err()
+        {
+            return Err(Failure::new(
+                Exit::Failed,
+                "the leader lock was not given back in time; the server frees it",
+            ));
+        }
+        refused.map_or(Ok(()), Err)
     }
 
     /// Enters the election of everything, or of one projection.
@@ -169,9 +216,14 @@ impl Replica {
     fn leads(&self, seat: &Seat, parts: &Parts, leads: bool) {
         let all = note(&self.seen.leading, seat, leads);
         self.metrics.leads(all);
-        for known in &parts.projections {
-            self.metrics
-                .leads_projection(&known.plugin.manifest.name, leads);
+        for known in self.loaded.roster().all().iter() {
+            if parts
+                .projection
+                .as_ref()
+                .is_none_or(|only| *only == known.name)
+            {
+                self.metrics.leads_projection(&known.name, leads);
+            }
         }
     }
 

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use crate::event_store::Feed;
 use crate::leadership::{Handle, Role};
-use crate::projection::supervisor::Known;
+use crate::projection::roster::{Known, Roster};
 
-use super::plugins::LoadedPlugins;
+use super::plugins::{self, LoadedPlugins};
 
 /// The runtime is stuck when it has not run a small task for this long.
 const TICK_MAX: Duration = Duration::from_secs(15);
@@ -23,8 +23,7 @@ pub struct Standing(Arc<Inner>);
 struct Inner {
     ticked: Mutex<Instant>,
     gate: watch::Sender<Gate>,
-    plugins: Mutex<Option<Vec<String>>>,
-    known: Mutex<Vec<String>>,
+    plugins: Mutex<Option<LoadedPlugins>>,
     seats: Mutex<Vec<Seat>>,
     leading: Mutex<BTreeMap<Option<String>, Leading>>,
 }
@@ -61,7 +60,7 @@ pub struct Leading {
     /// The store.
     pub feed: Feed,
     /// The projections.
-    pub projections: Vec<Known>,
+    pub roster: Roster,
 }
 
 impl Default for Standing {
@@ -70,7 +69,6 @@ impl Default for Standing {
             ticked: Mutex::new(Instant::now()),
             gate: watch::channel(Gate::Closed("starting".to_owned())).0,
             plugins: Mutex::new(None),
-            known: Mutex::default(),
             seats: Mutex::default(),
             leading: Mutex::default(),
         }))
@@ -102,23 +100,23 @@ impl Standing {
 
     /// Plugins were loaded, or refused.
     pub fn plugins_loaded(&self, loaded: &LoadedPlugins) {
-        let names = loaded.projections.iter();
-        *lock(&self.0.known) = names
-            .map(|known| known.plugin.manifest.name.clone())
-            .collect();
-        *lock(&self.0.plugins) = Some(loaded.refused.iter().map(super::plugins::text).collect());
+        *lock(&self.0.plugins) = Some(loaded.clone());
     }
 
     /// Why plugin files were refused; none while they are still compiled.
     #[must_use]
     pub fn refused_plugins(&self) -> Option<Vec<String>> {
-        lock(&self.0.plugins).clone()
+        let refused = lock(&self.0.plugins).as_ref()?.refused();
+        Some(refused.iter().map(plugins::text).collect())
     }
 
     /// Whether this replica has a projection of this name.
     #[must_use]
     pub fn knows(&self, projection: &str) -> bool {
-        lock(&self.0.known).iter().any(|name| name == projection)
+        let plugins = lock(&self.0.plugins);
+        plugins
+            .as_ref()
+            .is_some_and(|plugins| plugins.roster().known(projection).is_some())
     }
 
     /// An election began.
@@ -157,14 +155,15 @@ impl Standing {
 
     /// What is there while this replica leads, of all its leaderships together.
     #[must_use]
-    pub fn leading(&self) -> Option<Leading> {
+    pub fn leading(&self) -> Option<(Feed, Vec<Known>)> {
         let all = lock(&self.0.leading);
-        let projections = all.values().flat_map(|one| one.projections.clone());
+        let projections = all.iter().flat_map(|(only, one)| {
+            let mut known = one.roster.all().to_vec();
+            known.retain(|known| only.as_ref().is_none_or(|only| *only == known.name));
+            known
+        });
         let first = all.values().next()?;
-        Some(Leading {
-            feed: first.feed.clone(),
-            projections: projections.collect(),
-        })
+        Some((first.feed.clone(), projections.collect()))
     }
 }
 

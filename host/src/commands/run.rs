@@ -1,9 +1,9 @@
 //! `run`: a replica, from start to drain.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::Context;
+use crate::app::reload::Reread;
 use crate::app::{self, Start};
 use crate::error::Failure;
 
@@ -16,7 +16,8 @@ pub struct Args {
     /// With --until-caught-up: give up after this long, such as 60s or 5m
     #[arg(long, value_name = "DURATION", requires = "until_caught_up", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// For development: plugins are compiled fast instead of optimised
+    /// For development: a saved plugin runs at once, its projection begins anew when it changed, plugins are
+    /// compiled fast instead of optimised, and log lines are short
     #[arg(long)]
     pub dev: bool,
     /// Address of probes and metrics [env: PROJECTOR_HTTP_LISTEN]
@@ -28,13 +29,13 @@ pub struct Args {
 ///
 /// # Errors
 /// When it cannot start, or ends in another way than it was asked to.
-pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
+pub async fn run(args: Args, context: Context, reread: Reread) -> Result<(), Failure> {
     let start = Start {
         until_caught_up: args.until_caught_up,
         timeout: args.timeout,
         dev: args.dev,
     };
-    app::run(Arc::new(context.config.config.clone()), start).await
+    app::run(context.config, reread, start).await
 }
 
 /// A duration on the command line.

@@ -16,6 +16,7 @@ use crate::leadership::current_leader;
 use crate::leadership::election::lock_of;
 use crate::read_model::control::Control;
 use crate::read_model::dead_letter::Letters;
+use crate::read_model::folders;
 
 use answer::Leaders;
 pub use answer::Status;
@@ -79,6 +80,9 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     let asked = bounded("read model", ANSWER_TIMEOUT, control.list(&mut model)).await;
     let projections = asked?;
     let sources = bounded("read model", ANSWER_TIMEOUT, control.sources(&mut model)).await?;
+    let control_schema = &config.read_model.control_schema;
+    let asking = folders::list(&mut model, control_schema);
+    let folders = bounded("read model", ANSWER_TIMEOUT, asking).await?;
     let letters = Letters::new(config.read_model.control_schema.clone());
     let counts = bounded("read model", ANSWER_TIMEOUT, letters.counts(&mut model)).await?;
     let layout = Layout::Projector {
@@ -128,6 +132,7 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
         head,
         &lags,
         &counts,
+        folders,
     ))
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 mod databases;
 mod plugins;
+mod recorded;
 
 use super::output::{FormatArg, Output};
 use crate::config::fault::Place;
@@ -158,15 +159,22 @@ async fn check(args: &Args, config: &Config, findings: &mut Vec<Finding>) {
     findings.extend(secrets(config, args.offline));
     let config_of_plugins = config.clone();
     let checked = tokio::task::spawn_blocking(move || plugins::check(&config_of_plugins)).await;
-    findings.extend(checked.unwrap_or_else(|panic| {
-        vec![Finding::error(
-            Exit::Bug,
-            "plugins",
-            format!("the check failed: {panic}"),
-        )]
-    }));
+    let loaded = match checked {
+        Ok((loaded, found)) => {
+            findings.extend(found);
+            loaded
+        }
+        Err(panic) => {
+            let message = format!("the check failed: {panic}");
+            findings.push(Finding::error(Exit::Bug, "plugins", message));
+            None
+        }
+    };
     if !args.offline {
         findings.extend(databases::check(config).await);
+        if let Some(loaded) = loaded {
+            findings.extend(recorded::check(config, &loaded).await);
+        }
     }
 }
 

@@ -44,16 +44,6 @@ pub const LATER: &[Later] = &[
         instead: "use layout = \"projector\"",
     },
     Later {
-        key: "plugins.watch",
-        refused: Refused::AnyBut("false"),
-        instead: "use watch = false and restart the replicas to take up a changed plugin",
-    },
-    Later {
-        key: "plugins.on_change",
-        refused: Refused::AnyBut("refuse"),
-        instead: "use on_change = \"refuse\"",
-    },
-    Later {
         key: "projection.wasi",
         refused: Refused::NotEmpty,
         instead: "use wasi = []: the closed deterministic interfaces are always there",

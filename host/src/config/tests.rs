@@ -323,8 +323,6 @@ fn what_is_not_available_yet_is_refused_by_name() {
         &[
             "/etc/p.toml:2:10 PH0107 `event_store.layout` = \"marten\" is not available yet",
             "/etc/p.toml:3:11 PH0107 `event_store.columns` is not available yet",
-            "/etc/p.toml:5:9 PH0107 `plugins.watch` = true is not available yet",
-            "/etc/p.toml:6:13 PH0107 `plugins.on_change` = \"rebuild\" is not available yet",
             "/etc/p.toml:9:8 PH0107 `projection.wasi` with anything in it is not available yet",
         ],
     );

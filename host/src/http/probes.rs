@@ -43,8 +43,8 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
             role => json!({ "role": role.as_str() }),
         };
     }
-    if let Some(leading) = standing.leading() {
-        let mark = leading.feed.mark().borrow().clone();
+    if let Some((feed, all)) = standing.leading() {
+        let mark = feed.mark().borrow().clone();
         if let SourceState::Failing { error, .. } = &mark.source {
             detail["event_store"] = json!({ "failing": error });
         }
@@ -53,9 +53,9 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
         } else {
             "polling only"
         });
-        let projections = leading.projections.iter().map(|known| {
+        let projections = all.iter().map(|known| {
             json!({
-                "name": known.plugin.manifest.name,
+                "name": known.name,
                 "state": known.progress.state(&mark).as_str(),
                 "position": known.progress.position().0,
                 "dead_letters": known.progress.letters().open,
@@ -132,16 +132,15 @@ pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) 
         let error = "a bound in seconds is not available yet; ask for events";
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": error })));
     }
-    let Some(leading) = view.standing.leading() else {
+    let Some((feed, all)) = view.standing.leading() else {
         return answer(false, json!({ "leading": false }));
     };
-    let head = leading.feed.mark().borrow().head;
-    let lags: Vec<(String, i64)> = leading
-        .projections
+    let head = feed.mark().borrow().head;
+    let lags: Vec<(String, i64)> = all
         .iter()
         .map(|known| {
             (
-                known.plugin.manifest.name.clone(),
+                known.name.clone(),
                 (head.0 - known.progress.position().0).max(0),
             )
         })

@@ -155,6 +155,19 @@ impl Error {
         })
     }
 
+    /// Whether more of the file may still come: it looks like the beginning of something, or like nothing yet.
+    #[must_use]
+    pub const fn is_incomplete(&self) -> bool {
+        matches!(
+            self,
+            Self::Empty
+                | Self::Truncated { .. }
+                | Self::Invalid(_)
+                | Self::NoComponentType
+                | Self::Load(LoadError::OtherWorld { .. } | LoadError::HalfAWorld { .. })
+        )
+    }
+
     /// What can be done about it: reading may succeed later, everything else needs somebody.
     #[must_use]
     pub const fn class(&self) -> Class {

@@ -37,6 +37,10 @@ pub struct Component {
 /// # Errors
 /// When it cannot be read, or is larger.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    // Opening a pipe would wait for somebody who writes.
+    if !std::fs::metadata(path).map_err(Error::Read)?.is_file() {
+        return Err(Error::Read(std::io::Error::other("it is no regular file")));
+    }
     let file = std::fs::File::open(path).map_err(Error::Read)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1)

@@ -9,9 +9,11 @@ use crate::database::identifier::Identifier;
 use crate::event_store::event::Subscription;
 
 mod check;
+mod compare;
 mod form;
 
 pub use check::{ManifestFault, PROJECTION_NAME_BYTES_MAX};
+pub use compare::Difference;
 
 /// The type of a column, as PostgreSQL names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! The folder and the configured files, as plugins that are ready to run, and files that are not, each with
 //! the reason.
 //!
-//! Promises: every file is judged on its own; of two files that claim one name or one table neither runs,
-//! since the host cannot know which is meant. A [`Plugin`] is a value: a changed file becomes a new one, and
-//! the projection swaps it between two batches.
+//! Promises: every file is judged on its own; of two files that claim one name or one table neither is used,
+//! since the host cannot know which is meant, unless one of them was there before the other. A [`Plugin`] is a
+//! value: a changed file becomes a new one, and the projection swaps it between two batches.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,8 +16,11 @@ use super::manifest::Manifest;
 use crate::error::Code;
 use crate::guest::{Engine, Guest, Limits};
 
-mod folder;
+pub(super) mod folder;
 mod parallel;
+mod shelf;
+
+pub use shelf::{Change, Shelf};
 
 /// The configuration that a plugin gets when it has none.
 pub const NO_CONFIG: &str = "{}";
@@ -50,11 +53,22 @@ pub struct Declared {
     pub limits: Option<Limits>,
 }
 
+/// The plugin folder of a replica, as replicas tell each other of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// The host that it lies on.
+    pub host: String,
+    /// Its path.
+    pub dir: String,
+}
+
 /// A plugin that is ready to run; a clone is the same plugin.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// Its file.
+    /// Its file; the name of its projection when it comes from the component store.
     pub file: PathBuf,
+    /// Whether it comes from the component store, not from a file.
+    pub kept: bool,
     /// Digest of the file.
     pub sha256: String,
     /// The file's bytes, which are kept with each generation.
@@ -84,9 +98,11 @@ pub struct Refused {
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// Plugins that are ready, by name.
-    pub plugins: Vec<Plugin>,
+    pub plugins: Vec<Arc<Plugin>>,
     /// Files that are not used, by file name.
     pub refused: Vec<Refused>,
+    /// Projections whose file is there, but cannot be used: configured for such a file, or called like it.
+    pub broken: Vec<String>,
 }
 
 /// Loads plugins with one engine and one cache; for the start, for a changed file, and for code that was kept
@@ -96,12 +112,15 @@ pub struct Loader {
     engine: Engine,
     cache: Cache,
     options: Options,
+    folder: Folder,
 }
 
-/// Loads every plugin there is.
+/// Loads every plugin there is, once.
 #[must_use]
 pub fn load_all(engine: &Engine, options: &Options) -> Loaded {
-    Loader::new(engine, options).load_all()
+    let mut shelf = Shelf::new(Arc::new(Loader::new(engine, options)));
+    shelf.take_all();
+    shelf.loaded()
 }
 
 impl Loader {
@@ -112,55 +131,78 @@ impl Loader {
             engine: engine.clone(),
             cache: Cache::open(options.cache_dir.as_deref()),
             options: options.clone(),
+            folder: Folder {
+                host: gethostname::gethostname().to_string_lossy().into_owned(),
+                dir: options.dir.display().to_string(),
+            },
         }
     }
 
-    /// Loads every plugin of the folder and of the configuration.
+    /// Runs the plugins.
     #[must_use]
-    pub fn load_all(&self) -> Loaded {
-        let (files, mut failed) = folder::files(&self.options);
-        let results = parallel::map(&self.engine, &files, |file| self.load(file));
-        let mut plugins = Vec::new();
-        for (file, result) in files.into_iter().zip(results) {
-            match result {
-                Ok(plugin) => plugins.push(plugin),
-                Err(error) => failed.push((file, error)),
-            }
-        }
-        let missing = self.missing(&plugins, &failed);
-        let (mut plugins, claimed) = unclaimed(plugins);
-        failed.extend(claimed);
-        failed.extend(missing);
-        plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
-        failed.sort_by(|a, b| a.0.cmp(&b.0));
-        Loaded {
-            plugins,
-            refused: failed
-                .iter()
-                .map(|(file, error)| refused(file, error))
-                .collect(),
-        }
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
-    /// Loads one file. Runs the plugin's `describe`, so call it on a thread with a deep stack.
+    /// What the configuration pins for a projection.
+    #[must_use]
+    pub fn pinned(&self, name: &str) -> Option<&str> {
+        let mut declared = self.options.projections.iter();
+        declared
+            .find(|declared| declared.name == name)?
+            .sha256
+            .as_deref()
+    }
+
+    /// The folder, as replicas tell each other of it.
+    #[must_use]
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Loads code that was kept for a projection. Blocks; on a thread of its own.
     ///
     /// # Errors
-    /// Why the file is not used.
-    pub fn load(&self, file: &Path) -> Result<Plugin, Error> {
-        self.load_bytes(file, file::read(file)?)
+    /// Why it cannot be used.
+    pub fn load_kept(&self, name: &str, bytes: &[u8]) -> Result<Plugin, Error> {
+        let declared = self
+            .options
+            .projections
+            .iter()
+            .find(|declared| declared.name == name);
+        let load = |file: &Path| {
+            let plugin = self.load_as(file, bytes.to_vec(), declared)?;
+            Ok(Plugin {
+                kept: true,
+                ..plugin
+            })
+        };
+        let mut loaded = parallel::map(&self.engine, &[PathBuf::from(name)], load);
+        loaded
+            .pop()
+            .unwrap_or_else(|| Err(Error::Bug("no thread loaded it".to_owned())))
     }
 
-    /// Loads bytes that were kept under the name of a file.
+    /// Loads the bytes of a file. Runs the plugin's `describe`, so it needs a thread with a deep stack.
     ///
     /// # Errors
     /// Why they are not used.
     pub fn load_bytes(&self, file: &Path, bytes: Vec<u8>) -> Result<Plugin, Error> {
-        let sha256 = file::sha256(&bytes);
         let by_file = self
             .options
             .projections
             .iter()
             .find(|declared| folder::resolved(&self.options.dir, declared) == file);
+        self.load_as(file, bytes, by_file)
+    }
+
+    fn load_as(
+        &self,
+        file: &Path,
+        bytes: Vec<u8>,
+        by_file: Option<&Declared>,
+    ) -> Result<Plugin, Error> {
+        let sha256 = file::sha256(&bytes);
         // A pin is checked before the bytes are so much as parsed.
         if let Some(declared) = by_file {
             pin(declared, &sha256)?;
@@ -199,6 +241,7 @@ impl Loader {
         }
         Ok(Plugin {
             file: file.to_owned(),
+            kept: false,
             sha256,
             bytes: bytes.into(),
             guest: guest.named(&manifest.name),
@@ -227,12 +270,18 @@ impl Loader {
     }
 
     /// Configured projections of which no file was found, good or bad.
-    fn missing(&self, plugins: &[Plugin], failed: &[(PathBuf, Error)]) -> Vec<(PathBuf, Error)> {
+    fn missing(
+        &self,
+        plugins: &[Claimant],
+        failed: &BTreeMap<&PathBuf, &Error>,
+    ) -> Vec<(PathBuf, Error)> {
         let found = |wanted: &str| {
-            plugins.iter().any(|plugin| plugin.manifest.name == wanted)
+            plugins
+                .iter()
+                .any(|claimant| claimant.plugin.manifest.name == wanted)
                 || failed
-                    .iter()
-                    .any(|(_, error)| matches!(error, Error::Pin { name, .. } if name == wanted))
+                    .values()
+                    .any(|error| matches!(error, Error::Pin { name, .. } if name == wanted))
         };
         self.options
             .projections
@@ -250,7 +299,7 @@ impl Loader {
 impl Loaded {
     /// The plugin of this name.
     #[must_use]
-    pub fn plugin(&self, name: &str) -> Option<&Plugin> {
+    pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
         self.plugins
             .iter()
             .find(|plugin| plugin.manifest.name == name)
@@ -285,10 +334,18 @@ fn describe(guest: &Guest, config_json: &str, limits: &Limits) -> Result<Manifes
     Manifest::check(&description).map_err(Error::Manifest)
 }
 
-/// Takes out every plugin whose name or table another one claims as well.
-fn unclaimed(plugins: Vec<Plugin>) -> (Vec<Plugin>, Vec<(PathBuf, Error)>) {
-    let mut claims: HashMap<String, Vec<usize>> = HashMap::new();
-    for (at, plugin) in plugins.iter().enumerate() {
+/// A plugin that claims names, and since which look at the files.
+#[derive(Debug, Clone)]
+struct Claimant {
+    plugin: Arc<Plugin>,
+    since: u64,
+}
+
+/// Takes out every plugin whose name or table another one claims as well, but for one that had it before all
+/// others came.
+fn unclaimed(claimants: Vec<Claimant>) -> (Vec<Arc<Plugin>>, Vec<(PathBuf, Error)>) {
+    let mut claims: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, Claimant { plugin, .. }) in claimants.iter().enumerate() {
         let tables: HashSet<&str> = plugin
             .manifest
             .tables
@@ -302,26 +359,34 @@ fn unclaimed(plugins: Vec<Plugin>) -> (Vec<Plugin>, Vec<(PathBuf, Error)>) {
             claims.entry(claim).or_default().push(at);
         }
     }
-    let mut claims: Vec<(String, Vec<usize>)> = claims
-        .into_iter()
-        .filter(|(_, claimants)| claimants.len() > 1)
-        .collect();
-    claims.sort();
     let mut errors: HashMap<usize, Error> = HashMap::new();
-    for (what, claimants) in &claims {
-        for at in claimants {
-            let other = claimants.iter().find(|other| *other != at).unwrap_or(at);
-            errors.entry(*at).or_insert_with(|| Error::Claimed {
+    for (what, of) in claims.iter().filter(|(_, of)| of.len() > 1) {
+        let first = of.iter().map(|&at| claimants[at].since).min();
+        let earliest: Vec<usize> = of
+            .iter()
+            .copied()
+            .filter(|&at| Some(claimants[at].since) == first)
+            .collect();
+        for &at in of {
+            if earliest == [at] {
+                continue;
+            }
+            let other = earliest
+                .iter()
+                .chain(of)
+                .find(|other| **other != at)
+                .unwrap_or(&at);
+            errors.entry(at).or_insert_with(|| Error::Claimed {
                 what: what.clone(),
-                other: plugins[*other].file.clone(),
+                other: claimants[*other].plugin.file.clone(),
             });
         }
     }
     let mut kept = Vec::new();
     let mut refused = Vec::new();
-    for (at, plugin) in plugins.into_iter().enumerate() {
+    for (at, Claimant { plugin, .. }) in claimants.into_iter().enumerate() {
         match errors.remove(&at) {
-            Some(error) => refused.push((plugin.file, error)),
+            Some(error) => refused.push((plugin.file.clone(), error)),
             None => kept.push(plugin),
         }
     }

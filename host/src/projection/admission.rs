@@ -1,107 +1,133 @@
-//! Whether a projection may run in this term: its plugin must be the one that made its rows, and the store the
-//! one that was read.
+//! Whether a projection may run in this term, and with which plugin: the one that made its rows, or the file of
+//! this replica where a policy or a person says so. The store must be the one that was read.
 //!
-//! A changed plugin is not the same projection. A store that was restored, or that failed over and lost
-//! events, may hold another event where the checkpoint stands, or nothing. Both stop the projection until
-//! somebody decides; `resume` then tells the leader what to take as it finds it.
+//! A changed plugin is not the same projection. A store that was restored, or that failed over and lost events,
+//! may hold another event where the checkpoint stands, or nothing. What nobody decided stops the projection;
+//! `resume` then tells the leader what to take as it finds it.
 
-use std::time::Duration;
+mod plugin;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
 
 use crate::database::connections::Connections;
 use crate::database::error::Error as DatabaseError;
+use crate::database::identifier::Identifier;
 use crate::database::session::bounded;
-use crate::error::Code;
+use crate::error::{Class, Code};
 use crate::event_store::Feed;
 use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoint, Checkpoints, Failure as Row};
-use crate::read_model::schema::{Generation, description};
+use crate::read_model::schema::{self, Generation};
 
 use super::failure::{Failure, PLUGIN_CHANGED, STORE_CHANGED};
-use super::progress::Progress;
+use super::roster::Known;
 
 /// Longest wait for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Longest wait for a change of tables or a plugin's file.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(35);
+
 /// What admission asks with.
 pub(super) struct Admission<'a> {
-    pub(super) plugin: &'a Plugin,
+    pub(super) known: &'a Known,
+    /// When this leader began with the projection.
+    pub(super) since: Instant,
+    /// The plugin that ran before in this term, loaded with the same configuration.
+    pub(super) ran: Option<&'a Arc<Plugin>>,
     pub(super) feed: &'a Feed,
     pub(super) checkpoints: &'a Checkpoints,
     pub(super) connections: &'a Connections,
-    pub(super) progress: &'a Progress,
+    pub(super) readers: &'a Identifier,
+}
+
+/// What admission came to.
+#[derive(Debug)]
+pub(super) enum Admitted {
+    /// It may run.
+    Run {
+        /// With this plugin.
+        plugin: Arc<Plugin>,
+        /// On these tables.
+        generation: Box<Generation>,
+    },
+    /// Its row says why not.
+    Stopped,
+    /// No replica has a file for it.
+    NoPlugin,
+    /// The term is over.
+    Fenced,
+}
+
+/// The plugin that was chosen, or why there is none.
+enum Chosen {
+    Plugin(Arc<Plugin>, Box<Generation>),
+    /// Stop, with this text.
+    Stop(String),
+    NoPlugin,
+}
+
+impl From<schema::Error> for Failure {
+    fn from(error: schema::Error) -> Self {
+        Self::transient(error.to_string())
+    }
 }
 
 impl Admission<'_> {
-    /// Whether the projection may run. When it may not, its row says why.
+    /// Whether the projection may run, and with what. When it may not, its row says why. What is said of the
+    /// plugin is written into `note` when it changes.
     ///
     /// # Errors
     /// When a database does not answer; to be tried again.
-    pub(super) async fn ask(&self, generation: &Generation) -> Result<bool, Failure> {
+    pub(super) async fn ask(
+        &self,
+        generation: Generation,
+        note: &mut Option<String>,
+    ) -> Result<Admitted, Failure> {
         let name = self.connections.database();
         let mut loan = bounded(name, ANSWER_TIMEOUT, self.connections.lend()).await?;
         let asking = self.checkpoints.load(&mut loan, &generation.key);
         let Some(row) = bounded(name, ANSWER_TIMEOUT, asking).await? else {
             return Err(Failure::transient("the checkpoint's row is not there"));
         };
-        self.progress.reached(row.position);
-        let admitted = self.plugin_fits(&mut loan, generation, &row).await?
-            && self.store_fits(&mut loan, generation, &row).await?;
-        loan.give_back();
-        Ok(admitted)
-    }
-
-    async fn plugin_fits(
-        &self,
-        connection: &mut PgConnection,
-        generation: &Generation,
-        row: &Checkpoint,
-    ) -> Result<bool, Failure> {
-        let plugin = self.plugin;
-        if generation.sha256 == plugin.sha256 {
-            return Ok(true);
+        let fence = self.checkpoints.fence();
+        if row.term != fence.term || row.term_id != fence.term_id {
+            return Ok(Admitted::Fenced);
         }
-        let declared = description(&plugin.manifest);
-        let same_tables = declared["tables"] == generation.description["tables"];
-        let name = self.connections.database();
-        if same_tables && row.accepted.as_deref() == Some("plugin") {
-            let (sha256, version) = (&plugin.sha256, &plugin.manifest.version);
-            let accepting = self.checkpoints.accept_plugin(
-                connection,
-                &generation.key,
-                sha256,
-                version,
-                &declared,
-            );
-            let accepted = bounded(name, ANSWER_TIMEOUT, accepting).await?;
-            tracing::warn!(
-                projection = plugin.manifest.name,
-                sha256,
-                version,
-                accepted,
-                "goes on with another plugin"
-            );
-            return Ok(accepted);
-        }
-        let way_out = if same_tables {
-            format!(
-                "`projector-host resume {} --accept-plugin` goes on with the new one",
-                plugin.manifest.name
-            )
-        } else {
-            "it also declares other tables, so it cannot go on with these rows; put the old file back".to_owned()
+        self.known.progress.reached(row.position);
+        let chosen = match self.plugin(&mut loan, &generation, &row, note).await {
+            Ok(chosen) => chosen,
+            Err(schema::Error::Fenced) => return Ok(Admitted::Fenced),
+            Err(error) if error.class() == Class::Transient => return Err(error.into()),
+            Err(error) => Chosen::Stop(error.to_string()),
         };
-        let message = format!(
-            "{}: the file {} has the digest {}, but the rows were made by {} (version {}); {way_out}",
-            Code(802),
-            plugin.file.display(),
-            short(&plugin.sha256),
-            short(&generation.sha256),
-            generation.plugin_version,
-        );
-        self.refuse(connection, generation, row, PLUGIN_CHANGED, &message)
-            .await
+        let (plugin, generation) = match chosen {
+            Chosen::Plugin(plugin, generation) => (plugin, generation),
+            Chosen::NoPlugin => {
+                loan.give_back();
+                return Ok(Admitted::NoPlugin);
+            }
+            Chosen::Stop(why) => {
+                self.refuse(&mut loan, &generation, &row, PLUGIN_CHANGED, &why)
+                    .await?;
+                loan.give_back();
+                return Ok(Admitted::Stopped);
+            }
+        };
+        // A generation that was emptied has another row now.
+        let asking = self.checkpoints.load(&mut loan, &generation.key);
+        let row = bounded(name, ANSWER_TIMEOUT, asking).await?.unwrap_or(row);
+        let fits = self.store_fits(&mut loan, &generation, &row).await?;
+        loan.give_back();
+        self.known.progress.reached(row.position);
+        Ok(if fits {
+            Admitted::Run { plugin, generation }
+        } else {
+            Admitted::Stopped
+        })
     }
 
     async fn store_fits(
@@ -110,6 +136,8 @@ impl Admission<'_> {
         generation: &Generation,
         row: &Checkpoint,
     ) -> Result<bool, Failure> {
+        let name = self.connections.database();
+        let accepted = row.accepted.as_deref() == Some("store");
         let Some((position, id)) = &row.last_event else {
             return Ok(true);
         };
@@ -118,10 +146,13 @@ impl Admission<'_> {
             .await
             .map_err(|error| Failure::transient(error.to_string()))?;
         if found.as_ref() == Some(id) {
+            if accepted {
+                let clearing = self.checkpoints.accepted(connection, &generation.key);
+                bounded(name, ANSWER_TIMEOUT, clearing).await?;
+            }
             return Ok(true);
         }
-        let name = self.connections.database();
-        if row.accepted.as_deref() == Some("store") {
+        if accepted {
             let accepting = self
                 .checkpoints
                 .accept_store(connection, &generation.key, head);
@@ -146,7 +177,8 @@ impl Admission<'_> {
             row.position.min(head),
         );
         self.refuse(connection, generation, row, STORE_CHANGED, &message)
-            .await
+            .await?;
+        Ok(false)
     }
 
     async fn refuse(
@@ -156,7 +188,7 @@ impl Admission<'_> {
         row: &Checkpoint,
         category: &str,
         message: &str,
-    ) -> Result<bool, Failure> {
+    ) -> Result<(), Failure> {
         if row.failure.is_none() {
             let failure = Row {
                 category,
@@ -174,10 +206,6 @@ impl Admission<'_> {
                 "the projection stopped"
             );
         }
-        Ok(false)
+        Ok(())
     }
-}
-
-fn short(sha256: &str) -> &str {
-    sha256.get(..12).unwrap_or(sha256)
 }

@@ -8,7 +8,8 @@ use crate::database::error::Error;
 use crate::read_model::dead_letter;
 
 use super::progress::Letters;
-use super::supervisor::{Known, Shared};
+use super::roster::Known;
+use super::supervisor::Shared;
 
 /// How often letters are counted when nobody has written or resolved one here: commands do it elsewhere.
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
@@ -28,9 +29,10 @@ pub(super) async fn count(
         .0
         .is_none_or(|last| last.elapsed() >= COUNT_INTERVAL);
     for known in projections {
-        let name = &known.plugin.manifest.name;
-        known.progress.tell_repeats(name, false);
-        known.plugin.guest.tell_held_lines();
+        known.progress.tell_repeats(&known.name, false);
+        if let Some(offer) = &known.offer {
+            offer.plugin.guest.tell_held_lines();
+        }
         changed |= known.progress.letters_to_count();
     }
     if !changed {
@@ -40,7 +42,7 @@ pub(super) async fn count(
         .counts(connection)
         .await?;
     for known in projections {
-        let name = &known.plugin.manifest.name;
+        let name = &known.name;
         // Of every build; there is one today.
         let own = || counts.iter().filter(|count| count.projection == *name);
         let letters = Letters {

@@ -25,11 +25,13 @@ pub enum State {
     Stopped,
     /// Paused by somebody.
     Paused,
+    /// No replica has a plugin file for it.
+    NoPlugin,
 }
 
 impl State {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Starting,
         Self::CatchingUp,
         Self::Live,
@@ -37,6 +39,7 @@ impl State {
         Self::Retrying,
         Self::Stopped,
         Self::Paused,
+        Self::NoPlugin,
     ];
 
     /// The word.
@@ -50,6 +53,7 @@ impl State {
             Self::Retrying => "retrying",
             Self::Stopped => "stopped",
             Self::Paused => "paused",
+            Self::NoPlugin => "no-plugin",
         }
     }
 }
@@ -68,6 +72,8 @@ pub enum Phase {
     Stopped = 3,
     /// Paused.
     Paused = 4,
+    /// Without a plugin.
+    NoPlugin = 5,
 }
 
 /// A gap younger than this is everyday concurrency, not a state.
@@ -241,6 +247,7 @@ impl Progress {
             2 => return State::Retrying,
             3 => return State::Stopped,
             4 => return State::Paused,
+            5 => return State::NoPlugin,
             _ => return State::Starting,
         }
         let position = self.position();

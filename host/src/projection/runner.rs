@@ -68,6 +68,8 @@ pub enum Stopped {
     Cancelled,
     /// Another leader has taken over.
     Fenced,
+    /// What may run has changed, or what somebody allows: to be asked again.
+    Changed,
     /// A task died of a bug in the host.
     Died,
 }
@@ -169,6 +171,10 @@ impl Runner {
             return Ok(Begun::Not(Next::Stop(Stopped::Fenced)));
         };
         self.progress.reached(checkpoint.position);
+        // Came after this run was admitted.
+        if checkpoint.accepted.is_some() {
+            return Ok(Begun::Not(Next::Stop(Stopped::Changed)));
+        }
         if let Some((category, position, _)) = &checkpoint.failure {
             tracing::info!(
                 projection = self.target.key.projection,

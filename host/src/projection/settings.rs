@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::event_store::event::Position;
 
 /// Settings of one projection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// What happens to an event that cannot pass.
     pub on_error: OnError,

@@ -1,8 +1,8 @@
 //! All projections of one term: starts them, watches them, tells people how they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::AssertSqlSafe;
 use sqlx::Row as _;
@@ -18,32 +18,17 @@ use crate::database::template::render;
 use crate::event_store::{Feed, Mark, StoreIdentity};
 use crate::guest::engine::Engine;
 use crate::leadership::{Leadership, Progress as Watchdog};
-use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoints, Fence, GenerationKey};
 use crate::telemetry::metrics::Metrics;
 
 use super::letters;
 use super::member::Member;
-use super::progress::{Progress, State};
+use super::progress::State;
+use super::roster::{Known, Roster};
 use super::runner::{CONTROL_TIMEOUT, Stopped};
-use super::settings::Settings;
 
 /// How often commands are looked for and states are written.
 const CONTROL_INTERVAL: Duration = Duration::from_secs(1);
-
-/// State of a projection whose plugin this replica does not have.
-const NO_PLUGIN: &str = "no-plugin";
-
-/// A projection that is known to this replica.
-#[derive(Debug, Clone)]
-pub struct Known {
-    /// Its plugin.
-    pub plugin: Arc<Plugin>,
-    /// How it runs.
-    pub settings: Arc<Settings>,
-    /// For everybody to see.
-    pub progress: Progress,
-}
 
 /// What all projections share.
 #[derive(Debug, Clone)]
@@ -62,13 +47,19 @@ pub struct Shared {
     pub engine: Engine,
 }
 
+/// Makes what is known of a projection that is recorded, but of which this replica has no file.
+pub type Unknown = Arc<dyn Fn(&str) -> Known + Send + Sync>;
+
 /// Runs all projections while this replica leads.
-#[derive(Debug)]
 pub struct Supervisor {
     /// What all of them share.
     pub shared: Shared,
-    /// The projections.
-    pub projections: Vec<Known>,
+    /// The projections; they may change while they run.
+    pub roster: Roster,
+    /// How those run of which only the record is known.
+    pub unknown: Unknown,
+    /// Set when every projection has a leader of its own: other rows are their leaders' business.
+    pub only: Option<String>,
     /// Where events come from.
     pub feed: Feed,
     /// Which store that is.
@@ -91,27 +82,37 @@ impl Supervisor {
         let checkpoints = Checkpoints::new(self.shared.control.clone(), fence);
         let mut revisions: HashMap<String, watch::Sender<i64>> = HashMap::new();
         let mut running = JoinSet::new();
-        for known in &self.projections {
-            let (sender, revision) = watch::channel(-1);
-            revisions.insert(known.plugin.manifest.name.clone(), sender);
-            let member = Member {
-                known: known.clone(),
-                shared: self.shared.clone(),
-                feed: self.feed.clone(),
-                checkpoints: checkpoints.clone(),
-                lease: self.leadership.lease.clone(),
-                revision,
-            };
-            running.spawn(member.run(stop.clone()));
-        }
+        let begun = Instant::now();
+        let mut changes = self.roster.changes();
         let mut tick = tokio::time::interval(CONTROL_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut written = Written::default();
         let mut outcome = Stopped::Cancelled;
         loop {
+            // Also those that came in the meantime.
+            changes.mark_unchanged();
+            for known in self.all() {
+                if revisions.contains_key(&known.name) {
+                    continue;
+                }
+                let (sender, revision) = watch::channel(-1);
+                revisions.insert(known.name.clone(), sender);
+                let member = Member {
+                    name: known.name.clone(),
+                    since: begun,
+                    roster: self.roster.clone(),
+                    shared: self.shared.clone(),
+                    feed: self.feed.clone(),
+                    checkpoints: checkpoints.clone(),
+                    lease: self.leadership.lease.clone(),
+                    revision,
+                };
+                running.spawn(member.run(stop.clone()));
+            }
             tokio::select! {
                 biased;
                 () = cancelled.cancelled() => break,
+                Ok(()) = changes.changed() => {}
                 ended = running.join_next(), if !running.is_empty() => match ended {
                     Some(Ok(Stopped::Cancelled)) | None => {}
                     Some(Ok(ended)) => {
@@ -126,7 +127,7 @@ impl Supervisor {
                     }
                 },
                 _ = tick.tick() => {
-                    if self.projections.iter().all(|known| known.progress.is_alive()) {
+                    if self.all().iter().all(|known| known.progress.is_alive()) {
                         self.watchdog.tick();
                     }
                     if let Err(error) = self.control(&checkpoints, &revisions, &mut written).await {
@@ -144,6 +145,13 @@ impl Supervisor {
         outcome
     }
 
+    /// What this leader leads.
+    fn all(&self) -> Vec<Known> {
+        let mut all = self.roster.all().to_vec();
+        all.retain(|known| self.only.as_ref().is_none_or(|only| *only == known.name));
+        all
+    }
+
     async fn control(
         &self,
         checkpoints: &Checkpoints,
@@ -151,9 +159,10 @@ impl Supervisor {
         written: &mut Written,
     ) -> Result<(), DatabaseError> {
         let mark = self.feed.mark().borrow().clone();
-        for known in &self.projections {
+        let all = self.all();
+        for known in all.iter() {
             let state = known.progress.state(&mark).as_str();
-            let metrics = self.shared.metrics.projection(&known.plugin.manifest.name);
+            let metrics = self.shared.metrics.projection(&known.name);
             let lag = (mark.head.0 - known.progress.position().0).max(0);
             metrics.state(state, State::ALL.into_iter().map(State::as_str), lag);
         }
@@ -176,6 +185,10 @@ impl Supervisor {
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let written_state: String = row.try_get(3)?;
+            if self.only.as_ref().is_some_and(|only| *only != projection) {
+                continue;
+            }
             if let Some(sender) = revisions.get(&projection) {
                 sender.send_if_modified(|known| std::mem::replace(known, revision) != revision);
             }
@@ -183,32 +196,22 @@ impl Supervisor {
                 projection,
                 generation,
             };
-            let known = self
-                .projections
-                .iter()
-                .find(|known| known.plugin.manifest.name == key.projection);
-            let Some(known) = known else {
-                // Its file is gone, or refused. Checkpoint, tables and views stay. (Or another one leads it: then the
-                // term of its row is not ours, and nothing happens.)
-                if !written.without_plugin.contains(&key) {
-                    bounded(name, limit, checkpoints.state(&mut loan, &key, NO_PLUGIN)).await?;
-                    written.without_plugin.insert(key);
-                }
+            let Some(known) = all.iter().find(|known| known.name == key.projection) else {
+                // Its file is not here. It runs all the same if its plugin was kept.
+                let unknown = || (self.unknown)(&key.projection);
+                self.roster.is_recorded(&key.projection, unknown);
                 continue;
             };
             let state = known.progress.state(&mark);
             // A new row starts by itself; pause and stop write their own state with their own fields.
             let follows = !matches!(state, State::Starting | State::Paused | State::Stopped);
-            if follows && written.states.get(&key) != Some(&state) {
+            if follows && written_state != state.as_str() {
                 bounded(
                     name,
                     limit,
                     checkpoints.state(&mut loan, &key, state.as_str()),
                 )
                 .await?;
-                written.states.insert(key, state);
-            } else if !follows {
-                written.states.remove(&key);
             }
         }
         if written.mark.as_ref() != Some(&mark) {
@@ -223,12 +226,7 @@ impl Supervisor {
         bounded(
             name,
             limit,
-            letters::count(
-                &mut loan,
-                &self.shared,
-                &self.projections,
-                &mut written.letters,
-            ),
+            letters::count(&mut loan, &self.shared, &all, &mut written.letters),
         )
         .await?;
         loan.give_back();
@@ -239,8 +237,6 @@ impl Supervisor {
 /// What was written last, so that an idle host writes nothing.
 #[derive(Debug, Default)]
 struct Written {
-    states: HashMap<GenerationKey, State>,
-    without_plugin: HashSet<GenerationKey>,
     mark: Option<Mark>,
     letters: letters::Counted,
 }

@@ -275,26 +275,60 @@ impl Checkpoints {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Goes on with another plugin, if somebody allowed it.
+    /// What somebody allowed was used, or there was nothing to use it for.
     ///
     /// # Errors
     /// When the database does not take the statement.
-    pub async fn accept_plugin(
+    pub async fn accepted(
         &self,
         connection: &mut PgConnection,
         key: &GenerationKey,
-        sha256: &str,
-        version: &str,
-        description: &serde_json::Value,
-    ) -> Result<bool, Error> {
-        let done = self
-            .bind_key(include_str!("sql/accept_plugin.sql"), key)
-            .bind(sha256)
-            .bind(version)
-            .bind(description.to_string())
+    ) -> Result<(), Error> {
+        self.bind_key(include_str!("sql/accepted.sql"), key)
             .execute(connection)
             .await?;
+        Ok(())
+    }
+
+    /// The checkpoint goes back to where its generation began, inside the caller's transaction, and the dead
+    /// letters of the rows that go with it are forgotten. False when it is not this term's.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn begin_anew(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+    ) -> Result<bool, Error> {
+        let done = self
+            .bind_key(include_str!("sql/begin_anew.sql"), key)
+            .execute(&mut *connection)
+            .await?;
+        if done.rows_affected() == 1 {
+            sqlx::query(self.sql(include_str!("sql/forget_dead_letters.sql")))
+                .bind(&key.projection)
+                .bind(key.generation)
+                .execute(connection)
+                .await?;
+        }
         Ok(done.rows_affected() == 1)
+    }
+
+    /// Why another plugin runs than the one in this leader's folder; none when it is that one.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn note(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        note: Option<&str>,
+    ) -> Result<(), Error> {
+        self.bind_key(include_str!("sql/note.sql"), key)
+            .bind(note)
+            .execute(connection)
+            .await?;
+        Ok(())
     }
 
     /// Goes on with another store, whose head is `head`, if somebody allowed it.

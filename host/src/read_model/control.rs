@@ -27,6 +27,8 @@ pub struct Projection {
     pub failure: Option<Failure>,
     /// Why it was paused, if it was and somebody said.
     pub paused_reason: Option<String>,
+    /// Why another plugin runs than the one in the leader's folder, or none.
+    pub note: Option<String>,
 }
 
 /// A failure as people see it.
@@ -101,6 +103,7 @@ impl Control {
                 position: Position(row.try_get(5)?),
                 failure,
                 paused_reason: row.try_get(11)?,
+                note: row.try_get(13)?,
             })
         });
         decoded

@@ -1,6 +1,10 @@
 //! Generations: the schema that holds a projection's tables, and the views that readers use.
 
+mod anew;
 mod ddl;
+mod indexes;
+
+pub use anew::{Emptied, begin_anew, go_on};
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _};
@@ -11,9 +15,10 @@ use crate::database::identifier::{Identifier, IdentifierError};
 use crate::database::template::render;
 use crate::error::{Class, Code};
 use crate::event_store::event::Position;
-use crate::plugin::manifest::Manifest;
+use crate::plugin::manifest::{Manifest, Table};
 
 use super::checkpoint::{Checkpoints, GenerationKey};
+use super::components;
 
 /// Where a generation's rows are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,23 @@ pub struct Generation {
     pub plugin_version: String,
     /// What that plugin declared, as JSON.
     pub description: serde_json::Value,
+    /// The position after which it began.
+    pub start: Position,
+    /// Digests of the plugins that filled it before.
+    pub former: Vec<String>,
+    /// Why another plugin runs than the one in the leader's folder.
+    pub note: Option<String>,
+}
+
+/// A plugin as the tables know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Filler<'a> {
+    /// What it declares.
+    pub manifest: &'a Manifest,
+    /// Digest of its file.
+    pub sha256: &'a str,
+    /// Its file.
+    pub bytes: &'a [u8],
 }
 
 /// Why a projection's tables cannot be used.
@@ -83,6 +105,19 @@ pub enum Error {
         schema: Identifier,
         /// The table.
         table: String,
+    },
+    /// Something of somebody else hangs on a table that has to go.
+    #[error(
+        "{}: projection {projection:?}: {table} cannot be made anew: {dependents}; drop that first, or put the old plugin back",
+        Code(703)
+    )]
+    TableUsed {
+        /// The projection.
+        projection: String,
+        /// The table.
+        table: String,
+        /// What the database says of what depends on it.
+        dependents: String,
     },
     /// The database refused.
     #[error(transparent)]
@@ -141,6 +176,9 @@ pub async fn live(
         sha256: row.try_get(2)?,
         plugin_version: row.try_get(3)?,
         description: serde_json::from_str(&description).unwrap_or_default(),
+        start: Position(row.try_get(5)?),
+        former: row.try_get(6)?,
+        note: row.try_get(7)?,
     }))
 }
 
@@ -152,10 +190,14 @@ pub async fn ensure(
     connection: &mut PgConnection,
     checkpoints: &Checkpoints,
     readers: &Identifier,
-    manifest: &Manifest,
-    sha256: &str,
+    filler: Filler<'_>,
     start: Position,
 ) -> Result<Generation, Error> {
+    let Filler {
+        manifest,
+        sha256,
+        bytes,
+    } = filler;
     let mut transaction = connection.begin().await?;
     if !checkpoints.hold_term_alone(&mut transaction).await? {
         return Err(Error::Fenced);
@@ -177,31 +219,28 @@ pub async fn ensure(
         projection: manifest.name.clone(),
         source,
     })?;
-    refuse_taken_names(&mut transaction, checkpoints.control(), readers, manifest).await?;
+    let names: Vec<&str> = manifest
+        .tables
+        .iter()
+        .map(|table| table.name.as_str())
+        .collect();
+    refuse_taken_names(
+        &mut transaction,
+        checkpoints.control(),
+        readers,
+        &manifest.name,
+        &names,
+    )
+    .await?;
     create_schema(&mut transaction, manifest, &schema).await?;
     for table in &manifest.tables {
-        transaction
-            .execute(AssertSqlSafe(ddl::create_table(&schema, table)))
-            .await?;
-        for (number, columns) in table.indexes.iter().enumerate() {
-            transaction
-                .execute(AssertSqlSafe(ddl::create_index(
-                    &schema, table, number, columns,
-                )))
-                .await?;
-        }
+        create_table(&mut transaction, &schema, table).await?;
     }
     ensure_readers_schema(&mut transaction, readers).await?;
     for table in &manifest.tables {
-        transaction
-            .execute(AssertSqlSafe(ddl::create_view(
-                readers,
-                &schema,
-                table,
-                &manifest.name,
-            )))
-            .await?;
+        create_view(&mut transaction, readers, &schema, table, &manifest.name).await?;
     }
+    components::put(&mut transaction, checkpoints.control(), sha256, bytes).await?;
     let description = description(manifest);
     let render = |template| AssertSqlSafe(render(template, &[("control", checkpoints.control())]));
     sqlx::query(render(include_str!("sql/insert_generation.sql")))
@@ -211,6 +250,7 @@ pub async fn ensure(
         .bind(sha256)
         .bind(&manifest.version)
         .bind(description.to_string())
+        .bind(start.0)
         .execute(&mut *transaction)
         .await?;
     sqlx::query(render(include_str!("sql/insert_checkpoint.sql")))
@@ -229,6 +269,9 @@ pub async fn ensure(
         sha256,
         plugin_version,
         description,
+        start,
+        former: Vec::new(),
+        note: None,
     })
 }
 
@@ -239,25 +282,51 @@ pub fn description(manifest: &Manifest) -> serde_json::Value {
     serde_json::to_value(manifest).unwrap_or_default()
 }
 
+async fn create_table(
+    connection: &mut PgConnection,
+    schema: &Identifier,
+    table: &Table,
+) -> Result<(), Error> {
+    connection
+        .execute(AssertSqlSafe(ddl::create_table(schema, table)))
+        .await?;
+    for (number, columns) in table.indexes.iter().enumerate() {
+        connection
+            .execute(AssertSqlSafe(ddl::create_index(
+                schema, table, number, columns,
+            )))
+            .await?;
+    }
+    Ok(())
+}
+
+async fn create_view(
+    connection: &mut PgConnection,
+    readers: &Identifier,
+    schema: &Identifier,
+    table: &Table,
+    projection: &str,
+) -> Result<(), Error> {
+    let statement = ddl::create_view(readers, schema, table, projection);
+    connection.execute(AssertSqlSafe(statement)).await?;
+    Ok(())
+}
+
 async fn refuse_taken_names(
     connection: &mut PgConnection,
     control: &Identifier,
     readers: &Identifier,
-    manifest: &Manifest,
+    projection: &str,
+    names: &[&str],
 ) -> Result<(), Error> {
-    let projection = manifest.name.clone();
-    let names: Vec<&str> = manifest
-        .tables
-        .iter()
-        .map(|table| table.name.as_str())
-        .collect();
+    let projection = projection.to_owned();
     let statement = render(
         include_str!("sql/table_owners.sql"),
         &[("control", control)],
     );
     let owner = sqlx::query(AssertSqlSafe(statement))
         .bind(&projection)
-        .bind(&names)
+        .bind(names)
         .fetch_optional(&mut *connection)
         .await?;
     if let Some(row) = owner {
@@ -269,7 +338,7 @@ async fn refuse_taken_names(
     }
     let foreign = sqlx::query(include_str!("sql/foreign_relations.sql"))
         .bind(readers.as_str())
-        .bind(&names)
+        .bind(names)
         .fetch_optional(connection)
         .await?;
     match foreign {

@@ -9,7 +9,16 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-use crate::config::LogFormat;
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For people who look at them all the time: without date and module.
+    Short,
+    /// For collectors.
+    Json,
+}
 
 /// Why logging could not start.
 #[derive(Debug, Error)]
@@ -26,14 +35,20 @@ pub enum Error {
 ///
 /// # Errors
 /// When the filter is malformed or logging runs already.
-pub fn init(format: LogFormat, filter: &str, colors: bool) -> Result<(), Error> {
+pub fn init(format: Format, filter: &str, colors: bool) -> Result<(), Error> {
     let filter = EnvFilter::try_new(filter)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr);
     match format {
-        LogFormat::Text => lines.with_ansi(colors).finish().try_init()?,
-        LogFormat::Json => lines
+        Format::Text => lines.with_ansi(colors).finish().try_init()?,
+        Format::Short => lines
+            .with_ansi(colors)
+            .with_target(false)
+            .with_timer(tracing_subscriber::fmt::time::uptime())
+            .finish()
+            .try_init()?,
+        Format::Json => lines
             .json()
             .flatten_event(true)
             .with_current_span(true)

@@ -60,6 +60,11 @@ struct ByCategory {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByLoad {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByState {
     projection: String,
     state: &'static str,
@@ -135,6 +140,8 @@ struct Inner {
     calls: Family<ByOutcome, Counter>,
     fuel: Family<ByProjection, Counter>,
     memory: Family<ByProjection, Gauge>,
+    module_loads: Family<ByLoad, Counter>,
+    reload_failures: Counter,
 }
 
 impl Default for Metrics {
@@ -270,6 +277,20 @@ impl Metrics {
                 "guest_memory_bytes_max",
                 "Most memory that one call of a plugin has used",
             ),
+            module_loads: family(
+                &mut registry,
+                "module_loads",
+                "Plugin files that were read because they are new or changed, by what came of it: loaded or refused",
+            ),
+            reload_failures: {
+                let counter = Counter::default();
+                registry.register(
+                    "config_reload_failures",
+                    "Changed configurations that were refused; the old one stayed",
+                    counter.clone(),
+                );
+                counter
+            },
             registry: Registry::default(),
         };
         registry.register(
@@ -319,6 +340,17 @@ impl Metrics {
         if self.0.leader.set(i64::from(leads)) == 0 && leads {
             self.0.leader_changes.inc();
         }
+    }
+
+    /// A plugin file was loaded, or refused.
+    pub fn module_loaded(&self, good: bool) {
+        let outcome = if good { "loaded" } else { "refused" };
+        self.0.module_loads.get_or_create(&ByLoad { outcome }).inc();
+    }
+
+    /// A changed configuration was refused.
+    pub fn reload_failed(&self) {
+        self.0.reload_failures.inc();
     }
 
     /// Whether this replica leads a projection.

@@ -209,11 +209,17 @@ impl Site {
         }
     }
 
-    /// Changes the configuration, for whatever starts from now on.
+    /// The configuration file.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join("projections.toml")
+    }
+
+    /// Rewrites the configuration file, as a deployment does: whole, by a rename.
     pub fn configure(&self, change: impl FnOnce(String) -> String) {
-        let file = self.folder.path().join("projections.toml");
-        let text = fs::read_to_string(&file).expect("it was written here");
-        fs::write(&file, change(text)).expect("there is room");
+        let (path, fresh) = (self.config(), self.folder.path().join("fresh.toml"));
+        let text = fs::read_to_string(&path).expect("it was written");
+        fs::write(&fresh, change(text)).expect("there is room");
+        fs::rename(fresh, path).expect("one folder");
     }
 
     /// The server of its own.

@@ -57,8 +57,11 @@ impl Site {
             &mut self.connection,
             &self.checkpoints,
             &name("read_model"),
-            manifest,
-            DIGEST,
+            schema::Filler {
+                manifest,
+                sha256: DIGEST,
+                bytes: b"no plugin",
+            },
             Position(0),
         )
         .await

@@ -9,6 +9,7 @@ use crate::event_store::event::Position;
 use crate::leadership::Leader;
 use crate::read_model::control::{Failure, Projection, Source};
 use crate::read_model::dead_letter::Count;
+use crate::read_model::folders::Word;
 
 /// Headings of the table.
 const COLUMNS: [&str; 8] = [
@@ -36,6 +37,23 @@ pub struct Status {
     pub leader: Option<Leader>,
     /// By name.
     pub projections: Vec<ProjectionStatus>,
+    /// The plugin folders of the replicas.
+    pub folders: Vec<FolderStatus>,
+}
+
+/// The plugin folder of a replica.
+#[derive(Debug, Clone, Serialize)]
+pub struct FolderStatus {
+    /// The replica.
+    pub node: String,
+    /// Its host.
+    pub host: String,
+    /// The folder.
+    pub dir: String,
+    /// Digests by projection, null for a file that cannot be used.
+    pub projections: Value,
+    /// Files that are refused and projections that cannot begin, with the reason.
+    pub refused: Value,
 }
 
 /// One projection.
@@ -81,6 +99,8 @@ pub struct PluginStatus {
     pub version: String,
     /// Digest of its file.
     pub sha256: String,
+    /// Why this one runs although the leader's folder has another one, or why none runs.
+    pub note: Option<String>,
 }
 
 /// Why a projection stopped.
@@ -117,6 +137,7 @@ impl Status {
         head: Position,
         lags: &[f64],
         letters: &[Count],
+        folders: Vec<Word>,
     ) -> Self {
         let projections = projections
             .into_iter()
@@ -141,6 +162,7 @@ impl Status {
                     plugin: PluginStatus {
                         version: projection.plugin_version,
                         sha256: projection.sha256,
+                        note: projection.note,
                     },
                     failure: projection.failure.map(failure),
                     held: held.map(|(position, since, by)| HeldStatus {
@@ -153,9 +175,21 @@ impl Status {
                     name: projection.name,
                 }
             });
+        let mut projections: Vec<ProjectionStatus> = projections.collect();
+        for unmade in folders.iter().flat_map(unmade) {
+            if !projections.iter().any(|one| one.name == unmade.name) {
+                projections.push(ProjectionStatus {
+                    head: head.0,
+                    lag_events: head.0,
+                    ..unmade
+                });
+            }
+        }
+        projections.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
-            projections: projections.collect(),
+            projections,
             leader: leaders.of_all,
+            folders: folders.into_iter().map(FolderStatus::from).collect(),
         }
     }
 
@@ -234,6 +268,11 @@ impl Status {
                     one.name, failure.category, failure.message
                 ));
             }
+            if let Some(note) = &one.plugin.note
+                && one.failure.is_none()
+            {
+                notes.push(format!("{}: {note}\n", one.name));
+            }
             if one.dead_letters > 0 {
                 notes.push(format!(
                     "{}: {} dead letters, {} parked streams; `projector-host dead-letter list {}` shows them\n",
@@ -256,8 +295,98 @@ impl Status {
                 ));
             }
         }
+        for folder in &self.folders {
+            notes.extend(folder.notes(&self.projections));
+        }
         notes
     }
+}
+
+impl FolderStatus {
+    /// Files that are refused, and those that are not what runs.
+    fn notes(&self, projections: &[ProjectionStatus]) -> Vec<String> {
+        let place = format!("{} ({}:{})", self.node, self.host, self.dir);
+        let mut notes = Vec::new();
+        for refused in self.refused.as_array().into_iter().flatten() {
+            let text = |key: &str| refused[key].as_str().unwrap_or_default();
+            if refused["file"].is_string() {
+                notes.push(format!(
+                    "{place} refuses {}: {}\n",
+                    text("code"),
+                    text("message")
+                ));
+            }
+        }
+        for (name, digest) in self.projections.as_object().into_iter().flatten() {
+            let runs = projections
+                .iter()
+                .find(|one| one.name == *name && one.generation > 0);
+            if let (Some(runs), Some(digest)) = (runs, digest.as_str())
+                && runs.plugin.sha256 != digest
+            {
+                notes.push(format!(
+                    "{place} has another file for {name}: {} instead of {}\n",
+                    digest.get(..12).unwrap_or(digest),
+                    runs.plugin.sha256.get(..12).unwrap_or_default(),
+                ));
+            }
+        }
+        notes
+    }
+}
+
+impl From<Word> for FolderStatus {
+    fn from(word: Word) -> Self {
+        Self {
+            node: word.node,
+            host: word.folder.host,
+            dir: word.folder.dir,
+            projections: word.projections,
+            refused: word.refused,
+        }
+    }
+}
+
+/// Projections whose tables cannot be made: they have no row of their own.
+fn unmade(word: &Word) -> Vec<ProjectionStatus> {
+    let refused = word.refused.as_array().into_iter().flatten();
+    let unmade = refused.filter_map(|refused| {
+        let (name, message) = (
+            refused["projection"].as_str()?,
+            refused["message"].as_str()?,
+        );
+        Some(ProjectionStatus {
+            name: name.to_owned(),
+            state: "stopped".to_owned(),
+            generation: 0,
+            position: 0,
+            head: 0,
+            lag_events: 0,
+            lag_seconds: 0.0,
+            plugin: PluginStatus {
+                version: String::new(),
+                sha256: word.projections[name]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+                note: None,
+            },
+            failure: Some(FailureStatus {
+                category: "tables".to_owned(),
+                position: None,
+                event_type: None,
+                message: message.to_owned(),
+                at: None,
+            }),
+            held: None,
+            leader: None,
+            paused_reason: None,
+            dead_letters: 0,
+            parked_streams: 0,
+            dead_letter_oldest_seconds: None,
+        })
+    });
+    unmade.collect()
 }
 
 fn writer(writer: &Value) -> String {

@@ -147,11 +147,7 @@ impl Check<'_> {
 
     /// Takes the code out of a text that begins with one.
     fn coded(&self, text: &str) -> Finding {
-        let code = text.split_once(": ").and_then(|(code, rest)| {
-            let number = code.strip_prefix("PH")?.parse().ok()?;
-            Some((Code(number), rest))
-        });
-        match code {
+        match Code::split(text) {
             Some((code, rest)) => self.invalid(rest).code(code),
             None => self.invalid(text),
         }

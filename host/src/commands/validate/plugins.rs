@@ -4,22 +4,25 @@ use super::Finding;
 use crate::app::plugins::{engine, options};
 use crate::config::Config;
 use crate::error::Exit;
-use crate::plugin::load_all;
+use crate::plugin::{Loaded, load_all};
 
 /// What is wrong with the plugins. Blocks: compiling takes a while.
 ///
 /// Compiled code is not kept, since `validate` changes nothing.
-pub(super) fn check(config: &Config) -> Vec<Finding> {
+pub(super) fn check(config: &Config) -> (Option<Loaded>, Vec<Finding>) {
     let engine = match engine(config, false) {
         Ok(engine) => engine,
-        Err(failure) => return vec![Finding::error(failure.exit, "engine", failure.message)],
+        Err(failure) => {
+            let finding = Finding::error(failure.exit, "engine", failure.message);
+            return (None, vec![finding]);
+        }
     };
     let mut options = options(config);
     options.cache_dir = None;
     let loaded = load_all(&engine, &options);
     let mut findings: Vec<Finding> = loaded
         .refused
-        .into_iter()
+        .iter()
         .map(|refused| {
             let file = refused.file.display().to_string();
             // The file stands in the place already.
@@ -34,5 +37,5 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
                 .hint("put the *.wasm of a projection there, or set `[plugins] dir`"),
         );
     }
-    findings
+    (Some(loaded), findings)
 }

@@ -68,11 +68,12 @@ pub enum Watch {
 choice! {
     /// What a changed file does to a projection that exists already.
     pub enum OnChange {
-        /// The projection stops until somebody decides.
+        /// The plugin that made the rows goes on until somebody accepts the file.
         Refuse = "refuse",
-        /// The new code goes on with the old tables and checkpoint.
+        /// The file goes on with tables and checkpoint, where what it declares fits them.
         Continue = "continue",
-        /// A new generation is built with the new code.
+        /// The tables are emptied and the projection begins anew with the file. For development: a generation
+        /// that is built beside the old one is not available yet.
         Rebuild = "rebuild",
     }
 }

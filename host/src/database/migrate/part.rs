@@ -66,6 +66,11 @@ impl Part {
                         "../../../../migrations/read_model/0002_dead_letters.sql"
                     ),
                 },
+                Migration {
+                    version: 3,
+                    name: "plugins",
+                    template: include_str!("../../../../migrations/read_model/0003_plugins.sql"),
+                },
             ],
         }
     }

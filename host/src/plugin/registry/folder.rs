@@ -33,6 +33,18 @@ pub(super) fn files(options: &Options) -> (Vec<PathBuf>, Vec<(PathBuf, Error)>) 
     (files, failed)
 }
 
+/// The folders in which these files lie, and links to them.
+pub(super) fn folders(options: &Options) -> Vec<PathBuf> {
+    let configured = options.projections.iter().filter_map(|declared| {
+        let parent = resolved(&options.dir, declared).parent()?.to_owned();
+        Some(parent)
+    });
+    let mut folders: Vec<PathBuf> = configured.chain([options.dir.clone()]).collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
 /// The file of a configured projection.
 pub(super) fn resolved(dir: &Path, declared: &Declared) -> PathBuf {
     match &declared.component {

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::Plugin;
 use crate::guest::Engine;
 use crate::guest::thread::{panic_text, stack_bytes};
 use crate::plugin::error::Error;
@@ -17,12 +16,12 @@ use crate::plugin::error::Error;
 const THREADS_MAX: usize = 4;
 
 /// The results in the order of the files.
-pub(super) fn map(
+pub(super) fn map<T: Send>(
     engine: &Engine,
     files: &[PathBuf],
-    load: impl Fn(&Path) -> Result<Plugin, Error> + Sync,
-) -> Vec<Result<Plugin, Error>> {
-    let results: Vec<Mutex<Option<Result<Plugin, Error>>>> =
+    load: impl Fn(&Path) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    let results: Vec<Mutex<Option<Result<T, Error>>>> =
         files.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let work = || {

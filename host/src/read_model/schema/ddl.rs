@@ -23,15 +23,21 @@ pub(super) fn create_index(
     number: usize,
     columns: &[usize],
 ) -> String {
-    let suffix = format!("_i{}", number + 1);
-    let mut name: String = table.name.as_str().to_owned();
-    name.truncate(IDENTIFIER_BYTES_MAX - suffix.len());
     format!(
-        "CREATE INDEX \"{name}{suffix}\" ON {}.{} ({})",
+        "CREATE INDEX \"{}\" ON {}.{} ({})",
+        index_name(table, number),
         schema.quoted(),
         table.name.quoted(),
         names(table, columns)
     )
+}
+
+/// Names of tables need no quoting, so neither does this one.
+pub(super) fn index_name(table: &Table, number: usize) -> String {
+    let suffix = format!("_i{}", number + 1);
+    let mut name: String = table.name.as_str().to_owned();
+    name.truncate(IDENTIFIER_BYTES_MAX - suffix.len());
+    name + &suffix
 }
 
 /// The view's comment marks it as this host's, which allows it to be replaced later.

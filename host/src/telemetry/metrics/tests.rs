@@ -36,6 +36,7 @@ fn exposed() -> BTreeSet<String> {
     projection.retried(Class::Transient);
     projection.failed("rejected");
     projection.fenced();
+    metrics.module_loaded(true);
     metrics.of_leader().ended("resigned");
     metrics.leads_projection("order", true);
     projection.state("live", ["live", "held"].into_iter(), 0);

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Read,
+    path::Path,
     process::{Command, Stdio},
     sync::{
         atomic::{AtomicU64, Ordering},
@@ -51,6 +52,11 @@ pub struct Answer {
 impl Site {
     /// The program with this site's configuration and environment.
     pub fn program(&self, arguments: &[&str]) -> Command {
+        self.program_with(&self.config(), arguments)
+    }
+
+    /// The same with another configuration file.
+    pub fn program_with(&self, config: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.programs.host);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PROJECTOR_") {
@@ -59,7 +65,7 @@ impl Site {
         }
         command
             .arg("--config")
-            .arg(self.folder.path().join("projections.toml"))
+            .arg(config)
             .args(arguments)
             .env("ES_DATABASE_URL", &self.store)
             .env("DATABASE_URL", &self.model)

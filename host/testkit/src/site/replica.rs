@@ -65,6 +65,16 @@ impl Site {
         }
     }
 
+    /// Starts a replica with any plugins, and waits until it leads and has begun with one.
+    pub fn leader_of_one(&self, node: &str) -> Replica<'_> {
+        let replica = self.replica(node);
+        replica.leads_eventually();
+        self.eventually("a projection has begun", || {
+            (self.model("select count(*) > 0 from projector.checkpoints") == "t").then_some(())
+        });
+        replica
+    }
+
     /// Starts a replica and waits until it leads.
     pub fn leader(&self, node: &str) -> Replica<'_> {
         let replica = self.replica(node);

@@ -1,0 +1,2 @@
+-- A replica that ended in order speaks for its folder no more.
+DELETE FROM {control}.folders WHERE host = $1 AND dir = $2 AND node = $3

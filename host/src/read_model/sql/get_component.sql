@@ -1,0 +1,2 @@
+-- A plugin's file as it was kept.
+SELECT bytes FROM {control}.components WHERE sha256 = $1

@@ -1,0 +1,77 @@
+//! A changed configuration, by SIGHUP or by itself.
+
+use projector_host::plugin::file::sha256;
+use rustix::process::Signal;
+
+use crate::support::{Place, count, small};
+
+#[test]
+fn sighup_takes_up_files_and_the_configuration_as_a_whole_or_not_at_all() {
+    let place = Place::new("on_change = \"refuse\"");
+    place.save("hostile.wasm", &small("1.0"));
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("hostile");
+    // Nobody watches: a saved file waits for a word.
+    let second = small("2.0");
+    place.save("hostile.wasm", &second);
+    place
+        .site
+        .configure(|text| text.replace("on_change = \"refuse\"", "on_change = \"continue\""));
+    place.applies_an_event("hostile");
+    assert_eq!(count(&leader, "plugin loaded"), 1);
+    leader.signal(Signal::HUP);
+    place.records("hostile", &second);
+    leader.logs("plugins.on_change");
+    // A file with a fault changes nothing, and says so once a try.
+    place
+        .site
+        .configure(|text| text.replace("[plugins]\n", "[plugins]\nwhatever = 1\n"));
+    leader.signal(Signal::HUP);
+    leader.logs("the changed configuration is refused");
+    assert!(leader.log().contains("whatever"), "{}", leader.log());
+    assert_eq!(
+        leader.metric("projector_config_reload_failures_total"),
+        Some(1.0)
+    );
+    // What needs a restart is named and not applied.
+    place.site.configure(|text| {
+        text.replace("whatever = 1\n", "")
+            .replace("retry_interval = \"100ms\"", "retry_interval = \"150ms\"")
+            + "[plugins.limits]\nfuel_max = 1\n"
+    });
+    leader.signal(Signal::HUP);
+    leader.logs("leader.retry_interval");
+    // The plugin cannot even say its name with so little: the old limits stay.
+    place.site.eventually("the limits are refused", || {
+        (leader.metric("projector_config_reload_failures_total") == Some(2.0)).then_some(())
+    });
+    place.applies_an_event("hostile");
+    place
+        .site
+        .configure(|text| text.replace("fuel_max = 1\n", "fuel_max = 100000000\n"));
+    leader.signal(Signal::HUP);
+    leader.logs("plugins.limits.fuel_max");
+    place.applies_an_event("hostile");
+    assert_eq!(
+        place.site.status_of("hostile")["plugin"]["sha256"],
+        sha256(&second)
+    );
+    leader.stop();
+}
+
+#[test]
+fn a_watched_configuration_is_taken_up_by_itself() {
+    let place = Place::new("watch = true\non_change = \"refuse\"");
+    place.save("hostile.wasm", &small("1.0"));
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("hostile");
+    let second = small("2.0");
+    place.save("hostile.wasm", &second);
+    leader.logs("PH0820");
+    place
+        .site
+        .configure(|text| text.replace("on_change = \"refuse\"", "on_change = \"continue\""));
+    place.records("hostile", &second);
+    place.applies_an_event("hostile");
+    leader.stop();
+}
