@@ -231,6 +231,8 @@ pub(crate) fn psql(program: &Path, url: &str, sql: &str) -> Result<String> {
         "--file=-",
         url,
     ]);
+    // So that a test that waits for a statement fails, and does not hang.
+    command.env("PGOPTIONS", "-c statement_timeout=120s");
     tool::run_with_input("psql", &mut command, sql)
 }
 

@@ -21,12 +21,9 @@ fn pooler(site: &Site, mode: &str) -> Option<Pooler> {
 /// `locks run` through this URL: exit code and messages.
 fn locks_run(site: &Site, url: &str) -> (i32, String) {
     let mut command = site.program(&["locks", "run", "--url-env", "POOLED", "job", "--", "true"]);
-    let output = command
-        .env("POOLED", url)
-        .output()
-        .expect("the program can be started");
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().unwrap_or(-1), error)
+    command.env("POOLED", url);
+    let answer = site.answer(command);
+    (answer.code, answer.error)
 }
 
 #[test]

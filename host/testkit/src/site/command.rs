@@ -2,14 +2,41 @@
 
 use std::{
     fs,
+    io::Read,
     path::Path,
     process::{Command, Stdio},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, Receiver},
+    },
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
-use super::Site;
+use super::{LOOK_INTERVAL, Site};
+
+/// Longest run of a command; most have a bound of their own.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
+
+/// A process that the command left behind may keep its pipes open; nobody waits for that.
+const PIPE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Reads a pipe to its end, on a thread.
+fn collected(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+fn rest(pipe: &Receiver<String>) -> String {
+    let left_open = "(something keeps this open)".to_owned();
+    pipe.recv_timeout(PIPE_PATIENCE).unwrap_or(left_open)
+}
 
 /// What a command answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,15 +76,34 @@ impl Site {
 
     /// Runs a command of the program to its end.
     pub fn run(&self, arguments: &[&str]) -> Answer {
-        let output = self
-            .program(arguments)
-            .output()
+        self.answer(self.program(arguments))
+    }
+
+    /// Runs a command that was made of [`Site::program`] to its end, which must come.
+    pub fn answer(&self, mut command: Command) -> Answer {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .expect("the program can be started");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let out = collected(child.stdout.take());
+        let error = collected(child.stderr.take());
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("the process is ours") {
+                break status;
+            }
+            if begun.elapsed() > COMMAND_PATIENCE {
+                let _ = child.kill();
+                let _ = child.wait();
+                self.fail(&format!("{command:?} did not end: {}", rest(&error)));
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        };
         Answer {
-            code: output.status.code().unwrap_or(-1),
-            out: text(&output.stdout),
-            error: text(&output.stderr),
+            code: status.code().unwrap_or(-1),
+            out: rest(&out),
+            error: rest(&error),
         }
     }
 
