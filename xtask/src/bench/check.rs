@@ -95,7 +95,7 @@ fn count(installation: Installation, program: PathBuf) -> Result<Counts> {
     server.psql(&host.database, "create extension pg_stat_statements")?;
     let mut running = Running::start(&host)?;
     process::run(
-        host.command(&["wait", "--timeout", "120s"])
+        host.command(&["wait", "--until-caught-up", "--timeout", "120s"])
             .stdout(Stdio::null()),
     )?;
     let metrics = get(port, "/metrics")?;
