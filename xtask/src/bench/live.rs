@@ -80,8 +80,16 @@ fn one(arena: &mut Arena, program: &Path, notify: bool, events: usize) -> Result
     // One event first, so that the tables are there and everything has run once.
     psql("call live_append(1, '0'); truncate live_commits")?;
     process::run(
-        host.command(&["wait", "--timeout", "60s"])
-            .stdout(Stdio::null()),
+        host.command(&[
+            "wait",
+            "--until-caught-up",
+            "--timeout",
+            "60s",
+            "order",
+            "scheduling",
+            "service-request",
+        ])
+        .stdout(Stdio::null()),
     )?;
     psql("select pg_stat_statements_reset()")?;
     let cpu = running.cpu_seconds();
@@ -97,8 +105,16 @@ fn one(arena: &mut Arena, program: &Path, notify: bool, events: usize) -> Result
         1_000 / EVENTS_PER_SECOND
     ))?;
     process::run(
-        host.command(&["wait", "--timeout", "60s"])
-            .stdout(Stdio::null()),
+        host.command(&[
+            "wait",
+            "--until-caught-up",
+            "--timeout",
+            "60s",
+            "order",
+            "scheduling",
+            "service-request",
+        ])
+        .stdout(Stdio::null()),
     )?;
     let times = psql(include_str!("sql/live_times.sql"))?;
     running.stop()?;
