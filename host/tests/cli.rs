@@ -126,8 +126,8 @@ fn a_bad_configuration_ends_every_command_with_78_and_names_the_place() {
             &["error[PH0106]", "projections.toml:2:15", "three times"],
         ),
         (
-            "[leader]\nscope = \"projection\"\n",
-            &["error[PH0107]", "projections.toml:2:9", "not available yet"],
+            "[event_store]\nlayout = \"marten\"\n",
+            &["error[PH0107]", "projections.toml:2:10", "not available yet"],
         ),
         (
             "[read_model]\nschema = \"pg_x\"\n",

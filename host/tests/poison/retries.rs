@@ -152,10 +152,63 @@ fn events_that_arrive_while_a_stream_is_driven_through_do_not_overtake() {
             });
             stop.store(true, Ordering::Relaxed);
         });
+        nothing_waits_in_vain(&site);
         // Whatever was overtaken would show: each row has the position of its last event, each change its log.
         site.all_is_right_at_the_head();
         assert!(open(&site).is_empty());
     }
+}
+
+#[test]
+fn events_that_arrive_while_a_stream_is_released_by_discarding_do_not_overtake() {
+    let site = site(Databases::One, PARK);
+    let _leader = site.leader("a");
+    let words = [
+        "pending",
+        "confirmed",
+        "dispatching",
+        "in_service",
+        "completed",
+    ];
+    for round in 0..4_usize {
+        site.append(&order(round, "vanished"), 500);
+        caught_up(&site, "order");
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _stopping = Stopping(&stop);
+            scope.spawn(|| {
+                for at in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    site.append(&status(round, words[at % words.len()]), 1);
+                }
+            });
+            site.eventually("the stream flows again", || {
+                let ids: Vec<String> = open(&site).iter().map(i64::to_string).collect();
+                let mut command = vec!["dead-letter", "discard", "-y"];
+                command.extend(ids.iter().map(String::as_str));
+                if !ids.is_empty() {
+                    site.runs(&command);
+                }
+                nothing_waits_in_vain(&site);
+                (site.model("select count(*) from projector.parked_streams") == "0").then_some(())
+            });
+        });
+        site.all_is_right_at_the_head();
+        nothing_waits_in_vain(&site);
+        assert!(open(&site).is_empty());
+    }
+}
+
+/// A letter that waits, and whose stream does not, would be overtaken.
+fn nothing_waits_in_vain(site: &Site) {
+    let vain = site.model(
+        "select count(*) from projector.dead_letters d where d.resolved_at is null and d.parked and not exists
+             (select from projector.parked_streams p
+              where (p.projection, p.generation, p.stream) = (d.projection, d.generation, d.stream))",
+    );
+    assert_eq!(vain, "0");
 }
 
 #[test]
@@ -201,8 +254,10 @@ fn each_request_has_the_whole_budget_and_a_pause_makes_it_wait() {
     let found = letters(&site, BY_TYPE);
     assert_eq!(numbers(&found, "attempts"), [3, 0]);
     let id = numbers(&found, "id")[0].to_string();
-    for _ in 0..2 {
-        let answer = site.run(&["dead-letter", "retry", &id, "--following", "--wait"]);
+    let behind = numbers(&found, "id")[1].to_string();
+    // While the first one has its pause, the one behind it is due, and must wait all the same.
+    for more in ["--following", behind.as_str()] {
+        let answer = site.run(&["dead-letter", "retry", &id, more, "--wait"]);
         assert!(
             answer.code == 1 && answer.error.contains("PH0813"),
             "{answer:?}"

@@ -57,7 +57,7 @@ impl Form {
 
 fn table(rows: &[Row<'_>]) -> String {
     let mut lines = vec![format!(
-        "{:<32} {:>6} {:>10}   {:<10} {:>8} {:>8} {:>8} {:>8}",
+        "{:<32} {:>6} {:>10}   {:<14} {:>8} {:>8} {:>8} {:>8}",
         "what happens to the leader",
         "rounds",
         "lock free",
@@ -73,7 +73,7 @@ fn table(rows: &[Row<'_>]) -> String {
             continue;
         }
         lines.push(format!(
-            "{:<32} {:>6} {:>10}   {:<10} {:>8} {:>8} {:>8} {:>8}  {}",
+            "{:<32} {:>6} {:>10}   {:<14} {:>8} {:>8} {:>8} {:>8}  {}",
             row.case.name,
             row.claimed.len(),
             text(middle(&row.free)),
