@@ -50,6 +50,9 @@ enum Why {
 /// What is known from look to look.
 struct Looking {
     reload: Reload,
+    hints: Option<Hints>,
+    /// Whether events are heard in every folder.
+    hears: bool,
     /// The configuration file.
     settling: Settling,
     seen: Option<Option<Stamp>>,
@@ -61,25 +64,20 @@ impl Reload {
     pub(super) async fn run(self, mut hangup: Signal, shutdown: CancellationToken) {
         let (heard, mut hints_heard) = mpsc::channel::<()>(1);
         let watch = self.watch;
-        let mut hints = (watch == Watch::On).then(|| {
+        let hints = (watch == Watch::On).then(|| {
             Hints::new(move || {
                 // One that waits already says the same.
                 let _ = heard.try_send(());
             })
         });
-        let mut looking = Looking::new(self);
-        let mut moving = false;
+        let mut looking = Looking::new(self, hints);
+        // The first look begins to listen.
+        let mut moving = watch != Watch::Off;
         loop {
-            let folders = looking.folders();
-            let mut hears = false;
-            if let Some(hints) = &mut hints {
-                hints.listen(&folders);
-                hears = hints.hears(&folders);
-            }
             let wait = match watch {
                 _ if moving => LOOK_INTERVAL,
                 Watch::Off => FOR_EVER,
-                Watch::On if hears => RESCAN_INTERVAL,
+                Watch::On if looking.hears => RESCAN_INTERVAL,
                 Watch::On | Watch::Poll => POLL_INTERVAL,
             };
             let why = tokio::select! {
@@ -112,7 +110,7 @@ impl Reload {
 }
 
 impl Looking {
-    fn new(reload: Reload) -> Self {
+    fn new(reload: Reload, hints: Option<Hints>) -> Self {
         let path = reload.config.path.clone();
         let mut settling = Settling::default();
         let found = Stamp::of_name(&path);
@@ -122,6 +120,8 @@ impl Looking {
         );
         Self {
             reload,
+            hints,
+            hears: false,
             settling,
             seen: found,
             refused: None,
@@ -153,6 +153,11 @@ impl Looking {
             }
         } else if self.reload.shelf.lost_some() {
             self.publish(&[]);
+        }
+        let folders = self.folders();
+        if let Some(hints) = &mut self.hints {
+            hints.listen(&folders);
+            self.hears = hints.hears(&folders);
         }
         config_moves || files_move
     }

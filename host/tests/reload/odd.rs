@@ -3,18 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::support::{Place, count, small, small_with};
-
-/// Another projection with a table of its own.
-fn other(version: &str) -> Vec<u8> {
-    small_with(
-        version,
-        &[
-            ("\"hostile\\", "\"another\\"),
-            ("\\00events\\", "\\00things\\"),
-        ],
-    )
-}
+use crate::support::{Place, count, other, small};
 
 const CONTINUE: &str = "watch = true\non_change = \"continue\"";
 
@@ -32,6 +21,7 @@ fn plugins_are_added_while_the_leader_runs_and_one_with_a_taken_name_is_refused(
     place.save("third.wasm", &small("9.0"));
     leader.logs("PH0512");
     place.applies_an_event("hostile");
+    assert_eq!(count(&leader, "PH0512"), 1, "the newcomer alone is refused");
     assert_eq!(
         place
             .site

@@ -150,6 +150,12 @@ pub fn small_with(version: &str, changes: &[(&str, &str)]) -> Vec<u8> {
     from_text(&text)
 }
 
+/// Another projection, `another`, with a table of its own, `things`.
+pub fn other(version: &str) -> Vec<u8> {
+    let name = ("\"hostile\\", "\"another\\");
+    small_with(version, &[name, ("\\00events\\", "\\00things\\")])
+}
+
 fn small_text(version: &str) -> String {
     assert_eq!(version.len(), 3);
     static BASE: OnceLock<String> = OnceLock::new();
