@@ -127,7 +127,11 @@ fn a_bad_configuration_ends_every_command_with_78_and_names_the_place() {
         ),
         (
             "[event_store]\nlayout = \"marten\"\n",
-            &["error[PH0107]", "projections.toml:2:10", "not available yet"],
+            &[
+                "error[PH0107]",
+                "projections.toml:2:10",
+                "not available yet",
+            ],
         ),
         (
             "[read_model]\nschema = \"pg_x\"\n",
