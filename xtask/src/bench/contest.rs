@@ -129,6 +129,8 @@ impl Contest {
         self.arena.settle()?;
         let before = self.arena.server_cpu_seconds();
         let run = host.run()?;
+        // A session's time counts once the server has seen its end.
+        self.arena.settle()?;
         let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
         // The same again, with nothing left to do: what it costs to start and to end.
         self.idle.push(host.run()?);
@@ -152,6 +154,8 @@ impl Contest {
         let begun = Instant::now();
         self.fold(i64::MAX)?;
         let seconds = begun.elapsed().as_secs_f64();
+        // A session's time counts once the server has seen its end.
+        self.arena.settle()?;
         let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
         let rows = self.arena.digest(STORE, PEER)?;
         self.clear()?;
@@ -192,6 +196,8 @@ impl Contest {
         let mut command = Command::new(program);
         command.args([word, &self.arena.server.url(STORE), &upto.to_string()]);
         let said = String::from_utf8(process::capture(&mut command)?)?;
+        // A session's time counts once the server has seen its end.
+        self.arena.settle()?;
         let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
         let (events, seconds) = said
             .trim()
