@@ -256,7 +256,7 @@ pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(
     Ok(())
 }
 
-/// Gives an await that may take long a limit, and asks every [`DOUBT_AFTER`] whether its server can be reached at all:
+/// Gives an await that may take long a limit, and asks every five seconds whether its server can be reached at all:
 /// a peer that has vanished is found out long before the limit, and a slow statement is left alone.
 ///
 /// # Errors

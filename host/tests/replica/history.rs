@@ -17,8 +17,9 @@ const LATE: &str = "retry_interval = \"50ms\"\nheartbeat_interval = \"1s\"\nloca
 const FENCE: &str = "term = $6 AND term_id = $7 AND position = $8";
 const NO_FENCE: &str = "$6 > 0 AND $7 IS NOT NULL AND $8 >= 0";
 
-/// Rules that are broken when two leaders write at once.
-const DOUBLED: char = 'B';
+/// The rule that is broken when a leader writes whose term is over. What it spoils beside that depends on chance: a
+/// batch that finds other rows than it looked up is refused, with a fence or without.
+const STALE: char = 'C';
 
 /// So often may leaders lose their locks before something has to be seen.
 const LOSSES_MAX: usize = 20;
@@ -65,7 +66,7 @@ fn leaders_lose_their_locks(fence: bool) -> Outcome {
             });
             let seen = match fence {
                 true => fenced(&replicas) > 0.0,
-                false => broken(&site.history().violations()).contains(DOUBLED),
+                false => broken(&site.history().violations()).contains(STALE),
             };
             if seen {
                 break;
@@ -137,10 +138,7 @@ fn without_the_fence_the_judge_complains() {
         eprintln!("{found}");
     }
     let broken = broken(&outcome.violations);
-    assert!(
-        broken.contains(DOUBLED) && broken.contains('C'),
-        "the judge saw only {broken:?}"
-    );
+    assert!(broken.contains(STALE), "the judge saw only {broken:?}");
     assert_eq!(outcome.fenced, 0.0);
 }
 
