@@ -79,7 +79,8 @@ fn test_host(installation: Installation, selection: &[String]) -> Result<()> {
     let mut command = process::cargo();
     command
         .current_dir(place::root())
-        .arg("test")
+        // All that is wrong shows in one run.
+        .args(["test", "--no-fail-fast"])
         .args(workspace(selection))
         .args(selection);
     command
