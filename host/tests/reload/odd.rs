@@ -147,7 +147,7 @@ fn a_folder_that_is_moved_away_stops_nothing_and_one_that_is_made_anew_is_heard(
     place.save("hostile.wasm", &second);
     place.runs(&leader, &second);
     place.applies_an_event("hostile");
-    assert_eq!(place.site.status_of("hostile")["state"], "live");
+    place.state("hostile", "live");
     fs::remove_dir_all(away).expect("our own");
     leader.stop();
 }
