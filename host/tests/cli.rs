@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use projector_testkit::test_database;
@@ -429,8 +429,7 @@ fn config_init_writes_a_valid_file_and_never_overwrites_one() {
 #[test]
 fn config_schema_can_be_compared_with_a_file() {
     let cli = Cli::empty();
-    let checked_in =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/projections.schema.json");
+    let checked_in = projector_testkit::repository("config/projections.schema.json");
     let file = checked_in.display().to_string();
     cli.check(&["config", "schema", "--check", &file], 0, &[]);
     fs::write(cli.path("old.json"), "{}\n").expect("a file");
@@ -447,7 +446,7 @@ fn config_schema_can_be_compared_with_a_file() {
 
 #[test]
 fn the_development_configuration_is_valid() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/dev.toml");
+    let file = projector_testkit::repository("config/dev.toml");
     let file = file.display().to_string();
     Cli::empty().check(&["--config", &file, "config", "show"], 0, &["\"DEV\""]);
 }

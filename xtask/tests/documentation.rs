@@ -1,6 +1,7 @@
 //! Keeps lists in the documentation equal to what they list.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::{collections::BTreeSet, fs};
 
 #[test]
@@ -51,9 +52,8 @@ fn read(file: &str) -> String {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask is a folder of the repository")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| projector_testkit::repository(""))
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 const LINES_MAX: usize = 600;
@@ -96,6 +97,6 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn root() -> &'static Path {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().expect("xtask is a folder of the repository")
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| projector_testkit::repository(""))
 }

@@ -73,14 +73,15 @@ impl Registry {
     }
 }
 
-/// How a name is shown: `namespace/name`, or the name alone.
+/// How a name is shown, and what its runs are remembered under: `namespace/name`, or the name alone. No two names
+/// have one label: slashes of the namespace are written as `%2F`, and a name with a slash begins with one.
 #[must_use]
 pub fn label(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{namespace}/{name}")
+    if namespace.is_empty() && !name.contains('/') {
+        return name.to_owned();
     }
+    let namespace = namespace.replace('%', "%25").replace('/', "%2F");
+    format!("{namespace}/{name}")
 }
 
 fn insert<K: Ord>(
@@ -107,6 +108,20 @@ fn insert<K: Ord>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_names_have_one_label() {
+        let names = [
+            ("", "a/b/c"),
+            ("a", "b/c"),
+            ("a/b", "c"),
+            ("a%2Fb", "c"),
+            ("", "c"),
+        ];
+        let labels = names.map(|(namespace, name)| label(namespace, name));
+        assert_eq!(labels, ["/a/b/c", "a/b/c", "a%2Fb/c", "a%252Fb/c", "c"]);
+        assert_eq!(label("billing", "report"), "billing/report");
+    }
 
     #[test]
     fn names_are_found_by_key_and_by_slot() {

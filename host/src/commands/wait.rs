@@ -1,7 +1,7 @@
 //! `wait`: until projections have caught up, for tests and deployments.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Context;
 use super::control::{near, unknown};
@@ -31,6 +31,9 @@ pub struct Args {
     pub timeout: Duration,
 }
 
+/// How often the first projection is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Longest wait for the list of projections.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -42,7 +45,7 @@ pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let config = &context.config.config;
     let databases = Databases::of(config)?;
     let names = if args.names.is_empty() {
-        all(context, &databases).await?
+        all(context, &databases, Instant::now() + args.timeout).await?
     } else {
         misspelt(context, &databases, &args.names).await?;
         args.names
@@ -122,15 +125,25 @@ async fn note(context: &Context, databases: &Databases, names: &[String]) {
     }
 }
 
-async fn all(context: &Context, databases: &Databases) -> Result<Vec<String>, Failure> {
+/// Every projection there is; the first replica may be starting at this moment, so none is waited for, too.
+async fn all(
+    context: &Context,
+    databases: &Databases,
+    deadline: Instant,
+) -> Result<Vec<String>, Failure> {
     let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
     let control = Control::new(context.config.config.read_model.control_schema.clone());
-    let rows = bounded("read model", ANSWER_TIMEOUT, control.list(&mut connection)).await?;
-    if rows.is_empty() {
-        return Err(Failure::new(
-            Exit::Failed,
-            "there is no projection to wait for: no replica has led with this control schema yet; name the projections",
-        ));
+    loop {
+        let rows = bounded("read model", ANSWER_TIMEOUT, control.list(&mut connection)).await?;
+        if !rows.is_empty() {
+            return Ok(rows.into_iter().map(|row| row.name).collect());
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::new(
+                Exit::Failed,
+                "time-out: there is no projection to wait for, since no replica has led with this control schema yet",
+            ));
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
     }
-    Ok(rows.into_iter().map(|row| row.name).collect())
 }

@@ -155,7 +155,7 @@ fn every_key_of_the_schema_is_read_and_every_key_that_is_read_is_in_the_schema()
 #[test]
 fn generated_files_are_current() {
     let check = |file: &str, expected: &str| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+        let path = projector_testkit::repository(file);
         let current = std::fs::read_to_string(path).is_ok_and(|text| text == expected);
         assert!(
             current,

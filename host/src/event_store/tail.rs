@@ -156,6 +156,8 @@ impl Service {
         let mut already = false;
         self.mark.send_modify(|mark| {
             mark.held = None;
+            // Whoever listens on a store that cannot be read hears nothing, or is about to be told so.
+            mark.listener = ListenerState::PollingOnly;
             match &mut mark.source {
                 SourceState::Failing { error: text, .. } => {
                     already = true;

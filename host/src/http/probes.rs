@@ -135,7 +135,15 @@ pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) 
     let Some((feed, all)) = view.standing.leading() else {
         return answer(false, json!({ "leading": false }));
     };
-    let head = feed.mark().borrow().head;
+    let mark = feed.mark().borrow().clone();
+    if let SourceState::Failing { error, .. } = &mark.source {
+        // How far behind it is cannot be known.
+        return answer(
+            false,
+            json!({ "leading": true, "event_store": { "failing": error } }),
+        );
+    }
+    let head = mark.head;
     let lags: Vec<(String, i64)> = all
         .iter()
         .map(|known| {

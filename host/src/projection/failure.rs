@@ -61,10 +61,11 @@ impl Failure {
         }
     }
 
-    /// Whether splitting the batch can find an event to blame.
+    /// Whether splitting the batch can find an event to blame. A plugin that says `fatal` is asked again with less,
+    /// too: what stands before the event is committed, whatever the size of batches.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
-        self.class == Class::Poison || self.counted
+        self.class == Class::Poison || self.counted || self.category == Category::Fatal.as_str()
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::error::Class;
 use crate::event_store::event::{Batch, Event, Position};
 use crate::read_model::checkpoint::Checkpoint;
 use crate::read_model::dead_letter::Letter;
@@ -35,7 +36,7 @@ const LETTERS_MAX: usize = 100;
 pub enum Isolated {
     /// Everything passed in the end, or went to the dead letters; the checkpoint stands behind the batch.
     Passed,
-    /// This event cannot pass and the policy is to stop; everything before it is committed.
+    /// This event cannot pass, and the policy is to stop, or the plugin wants it; everything before it is committed.
     Blamed {
         /// The event.
         event: Box<Event>,
@@ -150,6 +151,8 @@ impl Isolation<'_> {
             }));
         };
         let policy = match self.session.work.settings.on_error {
+            // The plugin said that its projection must stop.
+            _ if failure.class == Class::Fatal => OnError::Stop,
             // A whole store of waiting streams helps nobody.
             OnError::Park if !self.parked.has_room() => {
                 failure.message = format!(

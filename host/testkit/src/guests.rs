@@ -5,9 +5,9 @@
 mod hostile;
 pub mod trial;
 
-use std::path::{Path, PathBuf};
-
 use wit_component::{StringEncoding, embed_component_metadata};
+
+use crate::repository;
 
 pub use hostile::{EVERY_GUEST, Expected, Hostile};
 
@@ -161,10 +161,4 @@ fn replace(mut base: String, with: &str) -> String {
 fn read(fixture: &str) -> String {
     let path = repository("plugins/fixtures").join(format!("{fixture}.wat"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(path)
 }

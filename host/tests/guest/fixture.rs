@@ -1,6 +1,6 @@
 //! Calls guests the way the host does: on a thread of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use projector_host::event_store::event::{Event, Position};
@@ -20,7 +20,7 @@ pub fn engine() -> &'static Engine {
 
 /// A folder of the repository.
 pub fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+    projector_testkit::repository(path)
 }
 
 /// Compiles a guest.

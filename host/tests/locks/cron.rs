@@ -238,3 +238,36 @@ fn a_host_whose_clock_is_hours_ahead_runs_nothing_twice() {
         assert_eq!(run(&at, skew), 2, "{skew:?}");
     }
 }
+
+#[test]
+fn names_that_look_alike_and_points_in_time_have_runs_of_their_own() {
+    let test = fresh();
+    let runs = |arguments: &[&str]| {
+        let all: Vec<&str> = ["run"]
+            .iter()
+            .chain(arguments)
+            .chain(&["--", "echo", "ran"])
+            .copied()
+            .collect();
+        let output = finished(locks(&test, &all));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout).contains("ran")
+    };
+    let hourly = ["--once-per", "1h"];
+    for name in [
+        &["--namespace", "billing", "eu/report"][..],
+        &["--namespace", "billing/eu", "report"],
+        &["billing/eu/report"],
+    ] {
+        let arguments = [&hourly, name].concat();
+        assert!(runs(&arguments), "{name:?} runs");
+        assert!(!runs(&arguments), "{name:?} ran within the hour");
+    }
+    // What counts for a period is when a run began, not the time that it was for.
+    assert!(runs(&["--scheduled-at", "2001-01-01T00:00:00Z", "past"]));
+    assert!(!runs(&["--once-per", "1h", "past"]));
+    assert!(runs(&["--scheduled-at", "2100-01-01T00:00:00Z", "future"]));
+    test.psql("update projector_locks.runs set started_at = started_at - interval '2 hours' where job = 'future'")
+        .expect("it is there");
+    assert!(runs(&["--once-per", "1h", "future"]));
+}

@@ -172,3 +172,47 @@ fn a_counted_failure_is_tried_again_and_then_the_policy_decides() {
         site.model("select attempts from projector.checkpoints where projection = 'by-type'");
     assert_eq!(left, "0", "attempts are written only while isolating");
 }
+
+#[test]
+fn fatal_stops_at_its_event_behind_what_passed_whatever_the_size_of_batches() {
+    for (fatal, batch) in [("Fatal", 1), ("Fatal", 500), ("Ends", 7), ("Ends", 500)] {
+        let (site, _folder) = site_by_type(SKIP);
+        site.configure(|text| {
+            text.replace(
+                "[event_store]\n",
+                &format!("[event_store]\nbatch_events_max = {batch}\n"),
+            )
+        });
+        let types = ["Good", "Rejected", "Good", "Good", fatal, "Good"];
+        site.append(&typed("one", &types), 500);
+        let _leader = site.leader("a");
+        let failure = site.eventually("the projection stops", || {
+            let status = site.status_of(BY_TYPE);
+            (status["state"] == "stopped").then(|| status["failure"].clone())
+        });
+        assert_eq!(failure["position"], 5, "{fatal} in {batch}: {failure}");
+        assert_eq!(failure["category"], "fatal");
+        let count = || site.model("select count(*) from read_model.events");
+        assert_eq!(count(), "3", "{fatal} in {batch}");
+        site.runs(&["skip", BY_TYPE, "--position", "5"]);
+        caught_up(&site, BY_TYPE);
+        assert_eq!(count(), "4", "{fatal} in {batch}");
+        assert_eq!(numbers(&letters(&site, BY_TYPE), "position"), [2, 5]);
+    }
+}
+
+#[test]
+fn an_event_that_is_tried_again_is_seen() {
+    let retry = "retry = { attempts_max = 10, initial = \"20s\", max = \"30s\" }";
+    let (site, _folder) = site_by_type(&format!("{SKIP}\n{retry}"));
+    let leader = site.leader("a");
+    site.append(&typed("one", &["Good", "Again"]), 500);
+    site.eventually("status and probe tell that it is tried again", || {
+        let (_, body) = leader.get("/readyz")?;
+        let detail: serde_json::Value = serde_json::from_str(&body).ok()?;
+        let known = detail["projections"].as_array()?;
+        let own = known.iter().find(|one| one["name"] == BY_TYPE)?;
+        let seen = own["state"] == "retrying" && own["last_error"]["message"].is_string();
+        (seen && site.status_of(BY_TYPE)["state"] == "retrying").then_some(())
+    });
+}

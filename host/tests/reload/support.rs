@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use projector_host::plugin::file::sha256;
 use projector_testkit::guests::from_text;
+use projector_testkit::repository;
 use projector_testkit::site::{Databases, Programs, QUICK, Replica, Site};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -160,8 +161,8 @@ fn small_text(version: &str) -> String {
     assert_eq!(version.len(), 3);
     static BASE: OnceLock<String> = OnceLock::new();
     let base = BASE.get_or_init(|| {
-        let file = "../plugins/fixtures/base.wat";
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("the fixture")
+        let file = repository("plugins/fixtures/base.wat");
+        fs::read_to_string(file).expect("the fixture")
     });
     // The key's value is the version instead of the text `id`.
     let value = "\"\\18\\01\\00\\00\\02\\00\\00\\00\" \"\\04\\00\\00\\00\\00\\00\\00\\00\" \"\\18\\01\\00\\00\\02\\00\\00\\00\"";

@@ -49,7 +49,10 @@ fn wait_times_out_and_reaches_positions() {
     site.append(&Generator::new(52).lines(30), 30);
     let nobody = site.run(&["wait", "order", "--until-caught-up", "--timeout", "200ms"]);
     assert_eq!(nobody.code, 1, "{nobody:?}");
-    let _leader = site.leader("a");
+    let unnamed = site.run(&["wait", "--until-caught-up", "--timeout", "200ms"]);
+    assert_eq!(unnamed.code, 1, "{unnamed:?}");
+    let _starting = site.replica("a");
+    site.runs(&["wait", "--until-caught-up"]);
     site.runs(&["wait", "order", "--position", "30"]);
     assert_eq!(site.position("order"), 30);
     let beyond = site.run(&["wait", "order", "--position", "31", "--timeout", "200ms"]);

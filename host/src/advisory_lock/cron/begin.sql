@@ -8,8 +8,8 @@ WITH swept AS (
     SELECT by, started_at FROM {schema}.runs, due
     WHERE job = $1
       AND CASE WHEN $3::float8 IS NULL THEN scheduled_at = due.at
-               ELSE scheduled_at > due.at - make_interval(secs => $3::float8) END
-    ORDER BY scheduled_at DESC
+               ELSE started_at > clock_timestamp() - make_interval(secs => $3::float8) END
+    ORDER BY started_at DESC
     LIMIT 1
 ), begun AS (
     INSERT INTO {schema}.runs (job, scheduled_at, by)

@@ -12,6 +12,7 @@ use crate::projection::commit::NotCommitted;
 use crate::projection::failure::{CRASH, Failure};
 use crate::projection::parked::Waiting;
 use crate::projection::pending::Pending;
+use crate::projection::progress::Phase;
 use crate::projection::runner::CONTROL_TIMEOUT;
 use crate::projection::session::{Ended, step};
 use crate::projection::work::Outcome;
@@ -48,17 +49,25 @@ impl Isolation<'_> {
                     "{AGAIN}"
                 );
             }
+            let progress = self.session.progress;
+            progress.enter(Phase::Retrying);
+            progress.failed(failure.message.clone());
+            self.session.metrics.retried(failure.class);
             tokio::select! {
                 () = self.cancelled.cancelled() => return Err((Attempt::Ended(Ended::Cancelled), attempts)),
                 () = tokio::time::sleep(wait) => {}
             }
             attempts += 1;
             match self.attempt(piece, Mode::OneByOne).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    progress.enter(Phase::Running);
+                    return Ok(());
+                }
                 Err(Attempt::Failed(next)) if next.counted => failure = next,
                 Err(other) => return Err((other, attempts)),
             }
         }
+        self.session.progress.enter(Phase::Running);
         failure.message = format!("{} (after {attempts} attempts)", failure.message);
         Err((Attempt::Failed(failure), attempts))
     }
