@@ -15,8 +15,8 @@ CREATE TABLE {control}.folders (
     projections jsonb NOT NULL,
     refused     jsonb NOT NULL,
     seen_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (host, dir)
+    PRIMARY KEY (host, dir, node)
 );
-COMMENT ON TABLE {control}.folders IS 'The plugin folder of every replica that runs, or that ended without a word: which projections it has files for.';
+COMMENT ON TABLE {control}.folders IS 'What every replica that runs, or that ended without a word, has in its plugin folder: which projections it has files for.';
 COMMENT ON COLUMN {control}.folders.projections IS 'Projections with the digest of the file, null when the file cannot be used.';
 COMMENT ON COLUMN {control}.folders.refused IS 'Files that are not used, and projections that cannot begin, each with the reason.';

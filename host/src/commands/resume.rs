@@ -33,8 +33,26 @@ pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
             .await
     })
     .await?;
-    context.out.text(&match changed {
-        Changed::Yes => format!("{} goes on\n", args.name),
-        Changed::No => format!("{} was neither paused nor stopped\n", args.name),
-    })
+    context.out.text(&answer(&args.name, accepted, changed))
+}
+
+fn answer(name: &str, accepted: Option<&str>, changed: Changed) -> String {
+    let taken = match accepted {
+        Some("store") => "the event store",
+        _ => "the plugin file",
+    };
+    match (changed, accepted) {
+        (Changed::Yes, None) => format!("{name} goes on\n"),
+        (Changed::Yes, Some(_)) => {
+            format!(
+                "{name} goes on; if {taken} is another one, the leader takes it as it finds it\n"
+            )
+        }
+        (Changed::No, None) => format!("{name} was neither paused nor stopped\n"),
+        (Changed::No, Some(_)) => {
+            format!(
+                "nothing changed: the leader may take {taken} of {name} as it finds it already\n"
+            )
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The component store: plugin files by digest, so that every replica can run every recorded plugin.
 //!
 //! Promises: a file is kept in the transaction that records its digest, and goes only when no generation names it.
-//! What is read back is the file of that digest, or nothing.
+//! What is read back is the file of that digest, or nothing; who keeps a file again mends what was damaged.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};
@@ -14,7 +14,7 @@ use crate::plugin::file;
 /// A file that nobody names is kept for so long, for those who are about to name it.
 const UNUSED_KEEP_SECONDS: f64 = 300.0;
 
-/// Keeps a file. The bytes travel only when they are not there yet.
+/// Keeps a file. The bytes travel only when they are not there yet, or not whole.
 ///
 /// # Errors
 /// When the database does not take the statement.

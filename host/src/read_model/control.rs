@@ -173,8 +173,8 @@ impl Control {
         .await
     }
 
-    /// Resumes a paused or stopped projection. False when it was neither. `accepted` is `plugin` or `store`,
-    /// when the leader may take one of them as it finds it.
+    /// Resumes a paused or stopped projection. `accepted` is `plugin` or `store`, when the leader may take one of
+    /// them as it finds it. False when it was neither paused nor stopped and that is allowed already, or not asked.
     ///
     /// # Errors
     /// When the change is refused.

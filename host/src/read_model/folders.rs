@@ -1,8 +1,8 @@
 //! The plugin folders of all replicas: which projections each has a file for, and which files it refuses.
 //!
 //! A replica tells when it starts, when its files change and once in a while, and takes its word back when it ends
-//! in order. Promises: nobody acts on a folder that was not heard of for a day. Must never: be asked what a
-//! projection runs; the generation's row says that.
+//! in order. Promises: nobody acts on a folder that was not heard of for a day; replicas that share a folder speak
+//! each for itself. Must never: be asked what a projection runs; the generation's row says that.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};
@@ -14,6 +14,10 @@ use crate::plugin::Folder;
 
 /// A word counts for so long.
 const KEEP_SECONDS: f64 = 86_400.0;
+
+/// A word is kept for so long when another replica tells of the same folder: some repetitions have failed to come by
+/// then. Nodes without a name of their own get a new one at each start, so crashed ones would pile up.
+const KEEP_BESIDE_SECONDS: f64 = 10_800.0;
 
 /// What a replica tells of its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub struct Word {
     pub refused: serde_json::Value,
 }
 
-/// Tells of a folder.
+/// Tells of a folder, and forgets words that are too old.
 ///
 /// # Errors
 /// When the database does not take the statement.
@@ -44,6 +48,7 @@ pub async fn tell(
         .bind(word.projections.to_string())
         .bind(word.refused.to_string())
         .bind(KEEP_SECONDS)
+        .bind(KEEP_BESIDE_SECONDS)
         .execute(connection)
         .await?;
     Ok(())
@@ -68,7 +73,7 @@ pub async fn forget(
     Ok(())
 }
 
-/// Another replica that has a file for a projection.
+/// Another replica that has a file for a projection, in another folder: what lies in the own one is known here.
 ///
 /// # Errors
 /// When it cannot be asked for.
@@ -92,7 +97,7 @@ pub async fn holder(
     .transpose()
 }
 
-/// Every folder that was heard of.
+/// The word of every replica that was heard of.
 ///
 /// # Errors
 /// When the table cannot be read.

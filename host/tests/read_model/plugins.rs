@@ -1,6 +1,8 @@
 //! A generation that gets another plugin: it goes on or begins anew, in one transaction of the leader.
 
+use projector_host::plugin::Folder;
 use projector_host::read_model::components;
+use projector_host::read_model::folders::{self, Word};
 use projector_host::read_model::schema::{self, Filler};
 use sqlx::Executor as _;
 
@@ -99,4 +101,63 @@ async fn a_stale_leader_changes_no_plugin_and_empties_nothing() {
         site.test.psql(told).expect("asked").trim(),
         format!("1|0|{DIGEST}")
     );
+}
+
+fn word(node: &str, dir: &str, projections: serde_json::Value) -> Word {
+    Word {
+        folder: Folder {
+            host: "h".to_owned(),
+            dir: dir.to_owned(),
+        },
+        node: node.to_owned(),
+        projections,
+        refused: serde_json::json!([]),
+    }
+}
+
+async fn tell(site: &mut Site, word: &Word) {
+    let told = folders::tell(&mut site.connection, &name("projector"), word).await;
+    told.expect("told");
+}
+
+async fn nodes(site: &mut Site) -> Vec<String> {
+    let listed = folders::list(&mut site.connection, &name("projector")).await;
+    let words = listed.expect("asked").into_iter();
+    words.map(|word| word.node).collect()
+}
+
+#[tokio::test]
+async fn every_replica_speaks_for_itself_and_words_of_crashed_ones_go() {
+    let mut site = Site::new().await;
+    let has = serde_json::json!({ "mirror": DIGEST });
+    let one = word("one", "/shared", has.clone());
+    tell(&mut site, &one).await;
+    tell(&mut site, &word("two", "/shared", serde_json::json!({}))).await;
+    tell(&mut site, &word("far", "/far", has)).await;
+    tell(&mut site, &one).await;
+    assert_eq!(nodes(&mut site).await, ["far", "one", "two"]);
+    let own = word("three", "/own", serde_json::json!({}));
+    let control = name("projector");
+    let forgotten = word("far", "/far", serde_json::json!({}));
+    folders::forget(&mut site.connection, &control, &forgotten.folder, "far")
+        .await
+        .expect("forgotten");
+    let holder = folders::holder(&mut site.connection, &control, "mirror", &own.folder).await;
+    assert_eq!(holder.expect("asked").as_deref(), Some("one on h"));
+    // Whoever runs tells each hour; where another one speaks for the same folder, a silent word goes soon.
+    let age = |node: &str, hours: u32| {
+        format!(
+            "UPDATE projector.folders SET seen_at = seen_at - interval '{hours} hours' WHERE node = '{node}'"
+        )
+    };
+    tell(&mut site, &own).await;
+    for (node, hours) in [("two", 4), ("three", 4)] {
+        site.test.psql(&age(node, hours)).expect("aged");
+    }
+    tell(&mut site, &one).await;
+    assert_eq!(nodes(&mut site).await, ["one", "three"]);
+    site.test.psql(&age("three", 21)).expect("aged");
+    tell(&mut site, &one).await;
+    let rows = "SELECT string_agg(node, ' ') FROM projector.folders";
+    assert_eq!(site.test.psql(rows).expect("asked").trim(), "one");
 }

@@ -210,3 +210,49 @@ fn kept_plugins_go_when_nobody_names_them_any_more() {
     );
     leader.stop();
 }
+
+#[test]
+fn replicas_that_share_a_folder_each_keep_a_word_of_their_own() {
+    let place = Place::new("watch = true");
+    place.save("hostile.wasm", &small("1.0"));
+    let other = tempfile::tempdir().expect("there is room");
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("hostile");
+    let same = place.site.replica("b");
+    let apart = beside(&place, "c", &other);
+    for standby in [&same, &apart] {
+        standby.stands_by_eventually();
+        let node = standby.node();
+        let told = format!("select count(*) from projector.folders where node = '{node}'");
+        let what = format!("{node} has told what it has");
+        place
+            .site
+            .eventually(&what, || (place.site.model(&told) == "1").then_some(()));
+    }
+    let nodes = "select string_agg(node, ' ' order by node) from projector.folders";
+    same.stop();
+    assert_eq!(place.site.model(nodes), "a c", "it took only its own back");
+    leader.kill();
+    apart.leads_eventually();
+    place.applies_an_event("hostile");
+    let note = place.site.status_of("hostile")["plugin"]["note"].to_string();
+    assert!(note.contains("PH0820") && note.contains("a on "), "{note}");
+    apart.stop();
+}
+
+#[test]
+fn a_kept_plugin_that_was_damaged_is_mended_by_a_leader_with_the_file() {
+    let place = Place::new("watch = true");
+    place.save("hostile.wasm", &small("1.0"));
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("hostile");
+    leader.stop();
+    place
+        .site
+        .model("update projector.components set bytes = substr(bytes, 2)");
+    let leader = place.site.leader_of_one("b");
+    place.applies_an_event("hostile");
+    let whole = "select bool_and(encode(sha256(bytes), 'hex') = sha256) from projector.components";
+    assert_eq!(place.site.model(whole), "t");
+    leader.stop();
+}

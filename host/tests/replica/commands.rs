@@ -148,3 +148,31 @@ fn an_acceptance_is_recorded_after_a_plain_resume_too_and_lapses_with_the_next_c
     let waiting = site.model("select count(accepted) from projector.checkpoints");
     assert_eq!(waiting, "0");
 }
+
+#[test]
+fn an_acceptance_that_stands_is_neither_given_nor_audited_twice() {
+    let site = Site::shared(programs(), Databases::One, QUICK);
+    let leader = site.leader("a");
+    site.begun();
+    leader.stop();
+    let audited = "select count(*) from projector.audit where action = 'resume'";
+    let row = "select accepted, revision, updated_at from projector.checkpoints where projection = 'order'";
+    for (number, what) in [("1", "plugin"), ("2", "store")] {
+        let option = format!("--accept-{what}");
+        let first = site.runs(&["resume", "order", &option]);
+        assert!(first.contains("goes on"), "{first}");
+        let before = site.model(row);
+        let second = site.runs(&["resume", "order", &option]);
+        assert!(
+            second.contains("nothing changed") && !second.contains("goes on"),
+            "{second}"
+        );
+        assert_eq!(site.model(row), before);
+        assert_eq!(site.model(audited), number, "{what}");
+    }
+    // A pause in between is cleared, and what was accepted stands.
+    site.runs(&["pause", "order"]);
+    let third = site.runs(&["resume", "order", "--accept-store"]);
+    assert!(third.contains("goes on"), "{third}");
+    assert_eq!(site.model(audited), "3");
+}
