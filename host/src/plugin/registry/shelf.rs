@@ -123,13 +123,15 @@ impl Shelf {
             .filter_map(|(path, entry)| Some((path, &entry.fault.as_ref()?.0)));
         let bad: BTreeMap<&PathBuf, &Error> = bad.chain(&self.folder).collect();
         let missing = self.loader.missing(&claimants, &bad);
+        let (claimants, stand_ins) = self.without_stand_ins(claimants, &bad);
         let (mut plugins, claimed) = unclaimed(claimants);
         plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
         let mut refusals: Vec<Refused> = bad
             .iter()
-            .map(|(path, error)| refused(path, error))
+            .map(|(path, error)| self.refused(path, error))
             .collect();
-        refusals.extend(claimed.iter().map(|(path, error)| refused(path, error)));
+        let unused = stand_ins.iter().chain(&claimed);
+        refusals.extend(unused.map(|(path, error)| refused(path, error)));
         let broken = self.broken(refusals.iter().map(|refused| refused.file.as_path()));
         refusals.extend(missing.iter().map(|(path, error)| refused(path, error)));
         refusals.sort_by(|a, b| a.file.cmp(&b.file));
@@ -138,6 +140,40 @@ impl Shelf {
             refused: refusals,
             broken,
         }
+    }
+
+    /// Takes out files that call themselves like a projection that is configured for another file.
+    fn without_stand_ins(
+        &self,
+        claimants: Vec<Claimant>,
+        bad: &BTreeMap<&PathBuf, &Error>,
+    ) -> (Vec<Claimant>, Vec<(PathBuf, Error)>) {
+        let mut stand_ins = Vec::new();
+        let mut kept = Vec::new();
+        for claimant in claimants {
+            let plugin = &claimant.plugin;
+            match self.stands_in(&plugin.manifest.name, &plugin.file) {
+                // What is wrong with its bytes now is told already.
+                Some(_) if bad.contains_key(&plugin.file) => {}
+                Some(error) => stand_ins.push((plugin.file.clone(), error)),
+                None => kept.push(claimant),
+            }
+        }
+        (kept, stand_ins)
+    }
+
+    fn stands_in(&self, name: &str, file: &Path) -> Option<Error> {
+        let known = |configured: &Path| self.files.contains_key(configured);
+        self.loader.stands_in(name, file, known)
+    }
+
+    /// A file that is not the configured one is told so, whatever its digest is.
+    fn refused(&self, file: &Path, error: &Error) -> Refused {
+        let stands_in = match error {
+            Error::Pin { name, .. } => self.stands_in(name, file),
+            _ => None,
+        };
+        refused(file, stands_in.as_ref().unwrap_or(error))
     }
 
     /// Projections that these files belong to, by configuration, by name, or by what they were before.
