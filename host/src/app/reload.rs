@@ -209,7 +209,7 @@ impl Looking {
             self.reload.plugins.engine(),
             &plugins::options(&config),
         ));
-        let mut shelf = Shelf::new(loader);
+        let mut shelf = Shelf::after(&self.reload.shelf, loader);
         let changes = shelf.take_all();
         let lost = lost(&self.reload.shelf, &shelf);
         if !lost.is_empty() {

@@ -27,6 +27,8 @@ pub struct Shelf {
     /// What was told of each file last.
     told: BTreeMap<PathBuf, String>,
     takes: u64,
+    /// Names that files had on the shelf before this one, and since which look.
+    inherited: BTreeMap<PathBuf, (String, u64)>,
     /// Whether the last look found that files are gone.
     lost_some: bool,
 }
@@ -74,7 +76,24 @@ impl Shelf {
             folder: BTreeMap::new(),
             told: BTreeMap::new(),
             takes: 0,
+            inherited: BTreeMap::new(),
             lost_some: false,
+        }
+    }
+
+    /// An empty shelf for the same files under another configuration: a file that had its name before others came
+    /// still has it.
+    #[must_use]
+    pub fn after(before: &Self, loader: Arc<Loader>) -> Self {
+        let inherited = before.files.iter().filter_map(|(path, entry)| {
+            let good = entry.good.as_ref()?;
+            let name = good.plugin.manifest.name.clone();
+            Some((path.clone(), (name, good.since)))
+        });
+        Self {
+            takes: before.takes,
+            inherited: inherited.collect(),
+            ..Self::new(loader)
         }
     }
 
@@ -217,8 +236,10 @@ impl Shelf {
     fn take(&mut self, looked: Looked, grace: Duration) -> Vec<Change> {
         self.takes += 1;
         let before = self.files.len();
-        self.files
-            .retain(|path, _| looked.still.contains_key(path) || looked.moving.contains(path));
+        let there =
+            |path: &PathBuf| looked.still.contains_key(path) || looked.moving.contains(path);
+        self.files.retain(|path, _| there(path));
+        self.inherited.retain(|path, _| there(path));
         self.lost_some = self.files.len() < before;
         let changed = |path: &PathBuf, still: &Still| {
             let entry = self.files.get(path);
@@ -270,6 +291,7 @@ impl Shelf {
 
     fn took(&mut self, path: &Path, still: Still, taken: Taken) -> Option<Change> {
         let since = self.takes;
+        let inherited = self.inherited.get(path).cloned();
         let entry = self.files.entry(path.to_owned()).or_insert_with(|| Entry {
             stamp: None,
             sha256: None,
@@ -293,11 +315,12 @@ impl Shelf {
             Ok(plugin) => {
                 let plugin = Arc::new(plugin);
                 let name = &plugin.manifest.name;
-                let kept = entry
-                    .good
-                    .as_ref()
-                    .filter(|before| before.plugin.manifest.name == *name);
-                let since_take = kept.map_or(since, |before| before.since);
+                let before = entry.good.as_ref();
+                let before = before
+                    .map(|good| (good.plugin.manifest.name.clone(), good.since))
+                    .or(inherited);
+                let kept = before.filter(|(before, _)| before == name);
+                let since_take = kept.map_or(since, |(_, since)| since);
                 entry.good = Some(Claimant {
                     plugin: plugin.clone(),
                     since: since_take,
