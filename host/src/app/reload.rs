@@ -209,7 +209,7 @@ impl Looking {
             self.reload.plugins.engine(),
             &plugins::options(&config),
         ));
-        let mut shelf = Shelf::new(loader);
+        let mut shelf = Shelf::after(&self.reload.shelf, loader);
         let changes = shelf.take_all();
         let lost = lost(&self.reload.shelf, &shelf);
         if !lost.is_empty() {
@@ -281,15 +281,18 @@ fn merged(old: &Config, new: &Config) -> Config {
 }
 
 /// Files that could be used before and are refused with another configuration. One that was refused already, and
-/// whose former plugin goes on, is no loss: that one is kept.
+/// whose former plugin goes on, is no loss: that one is kept. Neither is one in whose place another file is configured.
 fn lost(before: &Shelf, after: &Shelf) -> Vec<String> {
-    let before = before.loaded();
+    let (before, after) = (before.loaded(), after.loaded());
     let was_good = |file: &Path| {
-        before.plugins.iter().any(|plugin| plugin.file == *file)
+        let mut plugins = before.plugins.iter();
+        plugins.any(|plugin| plugin.file == *file && after.plugin(&plugin.manifest.name).is_none())
             && !before.refused.iter().any(|refused| refused.file == *file)
     };
-    let refused = after.loaded().refused.into_iter();
-    let lost = refused.filter(|refused| was_good(&refused.file));
+    let lost = after
+        .refused
+        .iter()
+        .filter(|refused| was_good(&refused.file));
     lost.map(|refused| format!("{}: {}", refused.code, refused.message))
         .collect()
 }

@@ -103,6 +103,25 @@ pub enum Error {
         /// The projection.
         name: String,
     },
+    /// A configured file that does not exist.
+    #[error(
+        "the configuration names this file for `{name}`, but it does not exist; put it there, or change `component`"
+    )]
+    NoComponent {
+        /// The projection.
+        name: String,
+    },
+    /// A file that calls itself like a projection whose file is another one.
+    #[error(
+        "it calls itself `{name}`, but the configured file of `{name}` is {}; remove this file, or change `component`",
+        .configured.display()
+    )]
+    StandIn {
+        /// The projection.
+        name: String,
+        /// Its file.
+        configured: PathBuf,
+    },
     /// Two names for one plugin.
     #[error(
         "the configuration calls it `{configured}`, but it calls itself `{described}`; change `name` or `component`"
@@ -149,9 +168,10 @@ impl Error {
             Self::Manifest(_) => 511,
             Self::Claimed { .. } => 512,
             Self::Pin { .. } => 513,
-            Self::Missing { .. } => 514,
+            Self::Missing { .. } | Self::NoComponent { .. } => 514,
             Self::OtherName { .. } => 515,
             Self::Folder(_) | Self::TooMany { .. } => 516,
+            Self::StandIn { .. } => 518,
         })
     }
 

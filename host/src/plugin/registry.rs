@@ -2,8 +2,9 @@
 //! the reason.
 //!
 //! Promises: every file is judged on its own; of two files that claim one name or one table neither is used,
-//! since the host cannot know which is meant, unless one of them was there before the other. A [`Plugin`] is a
-//! value: a changed file becomes a new one, and the projection swaps it between two batches.
+//! since the host cannot know which is meant, unless one of them was there before the other. What is configured for
+//! a projection holds for every file that calls itself so, and no other file stands in for a configured one. A
+//! [`Plugin`] is a value: a changed file becomes a new one, and the projection swaps it between two batches.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -147,11 +148,7 @@ impl Loader {
     /// What the configuration pins for a projection.
     #[must_use]
     pub fn pinned(&self, name: &str) -> Option<&str> {
-        let mut declared = self.options.projections.iter();
-        declared
-            .find(|declared| declared.name == name)?
-            .sha256
-            .as_deref()
+        self.declared(name)?.sha256.as_deref()
     }
 
     /// The folder, as replicas tell each other of it.
@@ -165,11 +162,7 @@ impl Loader {
     /// # Errors
     /// Why it cannot be used.
     pub fn load_kept(&self, name: &str, bytes: &[u8]) -> Result<Plugin, Error> {
-        let declared = self
-            .options
-            .projections
-            .iter()
-            .find(|declared| declared.name == name);
+        let declared = self.declared(name);
         let load = |file: &Path| {
             let plugin = self.load_as(file, bytes.to_vec(), declared)?;
             Ok(Plugin {
@@ -217,7 +210,7 @@ impl Loader {
         let limits = self.limits(by_file);
         let mut manifest = describe(&guest, config, limits);
         let by_name = match (&manifest, by_file) {
-            (Ok(manifest), None) => self.declared_by_name(&manifest.name),
+            (Ok(manifest), None) => self.declared(&manifest.name),
             _ => None,
         };
         if let Some(declared) = by_name {
@@ -259,13 +252,20 @@ impl Loader {
             .unwrap_or(&self.options.limits)
     }
 
-    /// A configured projection that names no file, and whose `NAME.wasm` does not exist, is found by the
-    /// name that a plugin gives itself.
-    fn declared_by_name(&self, name: &str) -> Option<&Declared> {
-        self.options.projections.iter().find(|declared| {
-            declared.name == name
-                && declared.component.is_none()
-                && !folder::resolved(&self.options.dir, declared).exists()
+    fn declared(&self, name: &str) -> Option<&Declared> {
+        let mut declared = self.options.projections.iter();
+        declared.find(|declared| declared.name == name)
+    }
+
+    /// Why a file that calls itself like this projection is not used: the configuration means another one. Where it
+    /// names none, any file will do while there is no `NAME.wasm`.
+    fn stands_in(&self, name: &str, file: &Path, known: impl Fn(&Path) -> bool) -> Option<Error> {
+        let declared = self.declared(name)?;
+        let configured = folder::resolved(&self.options.dir, declared);
+        let meant = declared.component.is_some() || known(&configured) || configured.exists();
+        (meant && configured != *file).then(|| Error::StandIn {
+            name: name.to_owned(),
+            configured,
         })
     }
 
@@ -287,10 +287,13 @@ impl Loader {
             .projections
             .iter()
             .map(|declared| (folder::resolved(&self.options.dir, declared), declared))
-            .filter(|(file, declared)| !file.exists() && !found(&declared.name))
-            .map(|(file, declared)| {
+            .filter(|(file, _)| !file.exists())
+            .filter_map(|(file, declared)| {
                 let name = declared.name.clone();
-                (file, Error::Missing { name })
+                match declared.component {
+                    Some(_) => Some((file, Error::NoComponent { name })),
+                    None => (!found(&name)).then_some((file, Error::Missing { name })),
+                }
             })
             .collect()
     }

@@ -24,6 +24,8 @@ pub(super) struct Case<'a> {
     pub(super) on_change: OnChange,
     /// Whether the file always counts.
     pub(super) dev: bool,
+    /// Whether the configuration pins the file's digest.
+    pub(super) pinned: bool,
     /// Whether somebody gave `resume --accept-plugin`.
     pub(super) accepted: bool,
 }
@@ -97,7 +99,9 @@ pub(super) fn choose(case: &Case<'_>) -> Choice {
             });
         }
         let older = case.former.iter().any(|former| former == sha256);
-        if older && !saved && !case.dev {
+        // Who writes a digest into the configuration means that file; but a pin alone never empties tables.
+        let meant = case.pinned && case.on_change == OnChange::Continue;
+        if older && !saved && !case.dev && !meant {
             return Choice::Recorded(Why::Older);
         }
     }
@@ -128,7 +132,7 @@ mod tests {
     }
 
     /// Words: the digest `now` made the rows and `old` did before; `wide` wants more events than they had; `saved`,
-    /// `accepted`, `dev` and `broken` are what they say.
+    /// `pinned`, `accepted`, `dev` and `broken` are what they say.
     fn check(words: &str, on_change: OnChange, expected: &Choice) {
         let has = |word: &str| words.split(' ').any(|other| other == word);
         let (declared, wide) = (manifest(&["A"]), manifest(&["A", "B"]));
@@ -150,6 +154,7 @@ mod tests {
             broken: has("broken"),
             on_change,
             dev: has("dev"),
+            pinned: has("pinned"),
             accepted: has("accepted"),
         };
         assert_eq!(choose(&case), *expected, "{words} {on_change:?}");
@@ -195,6 +200,14 @@ mod tests {
             check("old accepted", on_change, &Choice::GoOn);
         }
         check("old saved", Refuse, &Choice::Recorded(Why::Refused));
+        check("old pinned", Refuse, &Choice::Recorded(Why::Refused));
+        check("old pinned", Continue, &Choice::GoOn);
+        check(
+            "old wide pinned",
+            Continue,
+            &Choice::Recorded(Why::Unfit(unfit())),
+        );
+        check("old pinned", Rebuild, &Choice::Recorded(Why::Older));
     }
 
     #[test]

@@ -75,3 +75,33 @@ fn a_watched_configuration_is_taken_up_by_itself() {
     place.applies_an_event("hostile");
     leader.stop();
 }
+
+#[test]
+fn a_stray_file_with_a_taken_name_does_not_keep_a_changed_configuration_out() {
+    let place = Place::new("watch = true\non_change = \"refuse\"");
+    place.save("hostile.wasm", &small("1.0"));
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("hostile");
+    place.save("a-stray.wasm", &small("9.0"));
+    leader.logs("PH0512");
+    place
+        .site
+        .configure(|text| text.replace("on_change = \"refuse\"", "on_change = \"continue\""));
+    leader.logs("the changed configuration is applied");
+    let second = small("2.0");
+    place.save("hostile.wasm", &second);
+    place.records("hostile", &second);
+    place.applies_an_event("hostile");
+    // Once more, with a file that came in the meantime.
+    place.save("b-stray.wasm", &small("8.0"));
+    place
+        .site
+        .configure(|text| text.replace("on_change = \"continue\"", "on_change = \"refuse\""));
+    place.site.eventually("it is applied again", || {
+        (count(&leader, "the changed configuration is applied") == 2).then_some(())
+    });
+    place.applies_an_event("hostile");
+    let ids = "select string_agg(id::text, ' ' order by id) from read_model.events";
+    assert_eq!(place.site.model(ids), "1.0 2.0");
+    leader.stop();
+}

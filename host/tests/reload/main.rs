@@ -2,6 +2,7 @@
 //! to replica.
 
 mod configuration;
+mod configured;
 mod flat;
 mod odd;
 mod policies;

@@ -245,3 +245,31 @@ fn a_pin_holds_when_files_change_and_moves_with_the_configuration() {
     assert_eq!(place.site.model(IDS), "1.0 2.0 3.0");
     leader.stop();
 }
+
+#[test]
+fn a_pin_that_goes_back_takes_the_older_file_under_continue() {
+    let place = Place::new("watch = true\non_change = \"continue\"");
+    let (first, second) = (small("1.0"), small("2.0"));
+    place.site.configure(|text| {
+        let digest = sha256(&first);
+        format!("{text}[[projection]]\nname = \"hostile\"\nsha256 = \"{digest}\"\n")
+    });
+    place.save("hostile.wasm", &first);
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("hostile");
+    let moved = |from: &[u8], to: &[u8]| {
+        place.save("hostile.wasm", to);
+        place
+            .site
+            .configure(|text| text.replace(&sha256(from), &sha256(to)));
+        place.records("hostile", to);
+        place.applies_an_event("hostile");
+        place.state("hostile", "live");
+    };
+    moved(&first, &second);
+    moved(&second, &first);
+    assert_eq!(place.site.model(IDS), "1.0 2.0");
+    let note = &place.site.status_of("hostile")["plugin"]["note"];
+    assert_eq!(*note, serde_json::Value::Null);
+    leader.stop();
+}

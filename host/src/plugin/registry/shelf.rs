@@ -27,6 +27,8 @@ pub struct Shelf {
     /// What was told of each file last.
     told: BTreeMap<PathBuf, String>,
     takes: u64,
+    /// Names that files had on the shelf before this one, and since which look.
+    inherited: BTreeMap<PathBuf, (String, u64)>,
     /// Whether the last look found that files are gone.
     lost_some: bool,
 }
@@ -74,7 +76,24 @@ impl Shelf {
             folder: BTreeMap::new(),
             told: BTreeMap::new(),
             takes: 0,
+            inherited: BTreeMap::new(),
             lost_some: false,
+        }
+    }
+
+    /// An empty shelf for the same files under another configuration: a file that had its name before others came
+    /// still has it.
+    #[must_use]
+    pub fn after(before: &Self, loader: Arc<Loader>) -> Self {
+        let inherited = before.files.iter().filter_map(|(path, entry)| {
+            let good = entry.good.as_ref()?;
+            let name = good.plugin.manifest.name.clone();
+            Some((path.clone(), (name, good.since)))
+        });
+        Self {
+            takes: before.takes,
+            inherited: inherited.collect(),
+            ..Self::new(loader)
         }
     }
 
@@ -123,13 +142,15 @@ impl Shelf {
             .filter_map(|(path, entry)| Some((path, &entry.fault.as_ref()?.0)));
         let bad: BTreeMap<&PathBuf, &Error> = bad.chain(&self.folder).collect();
         let missing = self.loader.missing(&claimants, &bad);
+        let (claimants, stand_ins) = self.without_stand_ins(claimants, &bad);
         let (mut plugins, claimed) = unclaimed(claimants);
         plugins.sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
         let mut refusals: Vec<Refused> = bad
             .iter()
-            .map(|(path, error)| refused(path, error))
+            .map(|(path, error)| self.refused(path, error))
             .collect();
-        refusals.extend(claimed.iter().map(|(path, error)| refused(path, error)));
+        let unused = stand_ins.iter().chain(&claimed);
+        refusals.extend(unused.map(|(path, error)| refused(path, error)));
         let broken = self.broken(refusals.iter().map(|refused| refused.file.as_path()));
         refusals.extend(missing.iter().map(|(path, error)| refused(path, error)));
         refusals.sort_by(|a, b| a.file.cmp(&b.file));
@@ -138,6 +159,40 @@ impl Shelf {
             refused: refusals,
             broken,
         }
+    }
+
+    /// Takes out files that call themselves like a projection that is configured for another file.
+    fn without_stand_ins(
+        &self,
+        claimants: Vec<Claimant>,
+        bad: &BTreeMap<&PathBuf, &Error>,
+    ) -> (Vec<Claimant>, Vec<(PathBuf, Error)>) {
+        let mut stand_ins = Vec::new();
+        let mut kept = Vec::new();
+        for claimant in claimants {
+            let plugin = &claimant.plugin;
+            match self.stands_in(&plugin.manifest.name, &plugin.file) {
+                // What is wrong with its bytes now is told already.
+                Some(_) if bad.contains_key(&plugin.file) => {}
+                Some(error) => stand_ins.push((plugin.file.clone(), error)),
+                None => kept.push(claimant),
+            }
+        }
+        (kept, stand_ins)
+    }
+
+    fn stands_in(&self, name: &str, file: &Path) -> Option<Error> {
+        let known = |configured: &Path| self.files.contains_key(configured);
+        self.loader.stands_in(name, file, known)
+    }
+
+    /// A file that is not the configured one is told so, whatever its digest is.
+    fn refused(&self, file: &Path, error: &Error) -> Refused {
+        let stands_in = match error {
+            Error::Pin { name, .. } => self.stands_in(name, file),
+            _ => None,
+        };
+        refused(file, stands_in.as_ref().unwrap_or(error))
     }
 
     /// Projections that these files belong to, by configuration, by name, or by what they were before.
@@ -181,8 +236,10 @@ impl Shelf {
     fn take(&mut self, looked: Looked, grace: Duration) -> Vec<Change> {
         self.takes += 1;
         let before = self.files.len();
-        self.files
-            .retain(|path, _| looked.still.contains_key(path) || looked.moving.contains(path));
+        let there =
+            |path: &PathBuf| looked.still.contains_key(path) || looked.moving.contains(path);
+        self.files.retain(|path, _| there(path));
+        self.inherited.retain(|path, _| there(path));
         self.lost_some = self.files.len() < before;
         let changed = |path: &PathBuf, still: &Still| {
             let entry = self.files.get(path);
@@ -234,6 +291,7 @@ impl Shelf {
 
     fn took(&mut self, path: &Path, still: Still, taken: Taken) -> Option<Change> {
         let since = self.takes;
+        let inherited = self.inherited.get(path).cloned();
         let entry = self.files.entry(path.to_owned()).or_insert_with(|| Entry {
             stamp: None,
             sha256: None,
@@ -257,11 +315,12 @@ impl Shelf {
             Ok(plugin) => {
                 let plugin = Arc::new(plugin);
                 let name = &plugin.manifest.name;
-                let kept = entry
-                    .good
-                    .as_ref()
-                    .filter(|before| before.plugin.manifest.name == *name);
-                let since_take = kept.map_or(since, |before| before.since);
+                let before = entry.good.as_ref();
+                let before = before
+                    .map(|good| (good.plugin.manifest.name.clone(), good.since))
+                    .or(inherited);
+                let kept = before.filter(|(before, _)| before == name);
+                let since_take = kept.map_or(since, |(_, since)| since);
                 entry.good = Some(Claimant {
                     plugin: plugin.clone(),
                     since: since_take,

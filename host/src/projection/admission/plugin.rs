@@ -42,6 +42,7 @@ impl Admission<'_> {
             broken: self.known.broken,
             on_change: self.known.on_change,
             dev: self.known.dev,
+            pinned: offer.is_some_and(|offer| self.pins(&offer.plugin)),
             accepted,
         });
         let (chosen, told) = match (choice, offer) {
@@ -87,6 +88,11 @@ impl Admission<'_> {
     /// Whether this leader saw how the file was saved. What a standby saw may be older than the record.
     fn saw(&self, offer: &Offer) -> bool {
         offer.saved.is_some_and(|saved| saved >= self.since)
+    }
+
+    fn pins(&self, plugin: &Plugin) -> bool {
+        let pinned = self.known.loader.pinned(&self.known.name);
+        pinned.is_some_and(|pinned| pinned.eq_ignore_ascii_case(&plugin.sha256))
     }
 
     /// Keeps the file of the recorded plugin, if that was not done yet.
