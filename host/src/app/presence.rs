@@ -23,7 +23,7 @@ const REPEAT_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Longest wait for the database.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Says what this replica has until shutdown, and takes it back then.
+/// Says what this replica has until shutdown, and takes it back then, or when another folder is its own.
 pub(super) async fn tell(
     config: &Config,
     database: &Database,
@@ -40,9 +40,17 @@ pub(super) async fn tell(
             .as_ref()
             .is_some_and(|(old, at)| *old == word && at.elapsed() < REPEAT_INTERVAL);
         if !known {
+            let moved = told.as_ref().map(|(old, _)| old);
+            let moved = moved.filter(|old| old.folder != word.folder);
             let telling = async {
                 let mut connection = database.connect(&Purpose::Admin).await?;
-                folders::tell(&mut connection, control, &word).await
+                folders::tell(&mut connection, control, &word).await?;
+                match moved {
+                    Some(old) => {
+                        folders::forget(&mut connection, control, &old.folder, &old.node).await
+                    }
+                    None => Ok(()),
+                }
             };
             match bounded(database.name, ANSWER_TIMEOUT, telling).await {
                 Ok(()) => told = Some((word, tokio::time::Instant::now())),

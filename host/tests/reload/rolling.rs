@@ -5,6 +5,7 @@ use std::fs;
 use projector_host::plugin::file::sha256;
 use projector_testkit::domain::Generator;
 use projector_testkit::site::Replica;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::support::{Place, other, save, shipped, small, variant};
@@ -254,5 +255,26 @@ fn a_kept_plugin_that_was_damaged_is_mended_by_a_leader_with_the_file() {
     place.applies_an_event("hostile");
     let whole = "select bool_and(encode(sha256(bytes), 'hex') = sha256) from projector.components";
     assert_eq!(place.site.model(whole), "t");
+    leader.stop();
+}
+
+#[test]
+fn a_replica_that_is_given_another_folder_speaks_for_the_old_one_no_more() {
+    let place = Place::new("watch = true");
+    place.save("hostile.wasm", &small("1.0"));
+    let other = tempfile::tempdir().expect("there is room");
+    save(other.path(), "hostile.wasm", &small("1.0"));
+    let leader = place.site.leader_of_one("a");
+    let dirs = "select string_agg(dir, ' ') from projector.folders";
+    let [old, new] = [place.dir.path(), other.path()].map(|dir| dir.display().to_string());
+    place.site.eventually("it has told what it has", || {
+        (place.site.model(dirs) == old).then_some(())
+    });
+    place.site.configure(|text| text.replace(&old, &new));
+    leader.signal(Signal::HUP);
+    place.site.eventually("only the new folder is told", || {
+        (place.site.model(dirs) == new).then_some(())
+    });
+    place.applies_an_event("hostile");
     leader.stop();
 }
