@@ -4,6 +4,7 @@
 //! election for as long as it lives, and projects while it leads. HTTP answers from the first moment on.
 
 pub mod caught_up;
+mod declared;
 pub mod gate;
 mod leading;
 pub mod plugins;

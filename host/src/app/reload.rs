@@ -19,6 +19,7 @@ use crate::plugin::watch::{
 use crate::plugin::{Change, Loader, Shelf};
 use crate::telemetry::metrics::Metrics;
 
+use super::declared;
 use super::plugins::{self, LoadedPlugins};
 
 /// Longest time without a look when nobody watches.
@@ -211,7 +212,8 @@ impl Looking {
         ));
         let mut shelf = Shelf::after(&self.reload.shelf, loader);
         let changes = shelf.take_all();
-        let lost = lost(&self.reload.shelf, &shelf);
+        let mut lost = lost(&self.reload.shelf, &shelf);
+        lost.extend(self.objections(&config, &shelf));
         if !lost.is_empty() {
             return self.refuse(&lost.join("\n"));
         }
@@ -228,6 +230,15 @@ impl Looking {
             keys = applied.join(", "),
             "the changed configuration is applied"
         );
+    }
+
+    /// For development everything begins anew, so nothing stands against it.
+    fn objections(&self, config: &Config, shelf: &Shelf) -> Vec<String> {
+        let known = self.reload.plugins.roster().all();
+        if known.iter().any(|known| known.dev) {
+            return Vec::new();
+        }
+        declared::objections(config, &self.reload.shelf.loaded(), &shelf.loaded())
     }
 
     fn refuse(&mut self, why: &str) {

@@ -3,7 +3,7 @@
 use projector_host::plugin::file::sha256;
 use rustix::process::Signal;
 
-use crate::support::{Place, count, small};
+use crate::support::{Place, count, shipped, small};
 
 #[test]
 fn sighup_takes_up_files_and_the_configuration_as_a_whole_or_not_at_all() {
@@ -103,5 +103,28 @@ fn a_stray_file_with_a_taken_name_does_not_keep_a_changed_configuration_out() {
     place.applies_an_event("hostile");
     let ids = "select string_agg(id::text, ' ' order by id) from read_model.events";
     assert_eq!(place.site.model(ids), "1.0 2.0");
+    leader.stop();
+}
+
+#[test]
+fn a_plugin_configuration_that_the_rows_do_not_fit_is_refused_as_a_whole() {
+    let place = Place::new("watch = true\non_change = \"continue\"");
+    place.save("order.wasm", &shipped("order"));
+    let leader = place.site.leader_of_one("a");
+    place.applies_an_event("order");
+    let section =
+        "[[projection]]\nname = \"order\"\non_error = \"stop\"\nconfig = { change_logs = false }\n";
+    place.site.configure(|text| text + section);
+    leader.logs("the changed configuration is refused");
+    assert!(leader.log().contains("PH0802"), "{}", leader.log());
+    place.applies_an_event("order");
+    place.state("order", "live");
+    // Without the change nothing is in the way.
+    place
+        .site
+        .configure(|text| text.replace("config = { change_logs = false }\n", ""));
+    leader.logs("the changed configuration is applied");
+    place.applies_an_event("order");
+    place.state("order", "live");
     leader.stop();
 }
