@@ -3,12 +3,10 @@
 use std::process::Command;
 
 use anyhow::Result;
+use projector_testkit::site::PLUGINS_VARIABLE;
 use projector_testkit::{BIN_VARIABLE, Installation, SERVER_VARIABLE, Server, ServerOptions};
 
 use crate::{debian, place, plugins, postgres, process, steps::Steps};
-
-/// Environment variable that tells tests the folder of the built plugins.
-const PLUGINS_VARIABLE: &str = "PROJECTOR_TEST_PLUGINS";
 
 /// Debian's packages that single tests need; without them these are skipped, and say so.
 const EXTRAS: [&str; 3] = ["pgbouncer", "libfaketime", "iproute2"];

@@ -13,7 +13,7 @@ mod session;
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -52,6 +52,33 @@ pub struct Programs {
     pub plugins: PathBuf,
     /// Where compiled plugins are kept from test to test.
     pub cache: PathBuf,
+}
+
+/// Environment variable that names the folder of the built plugins.
+pub const PLUGINS_VARIABLE: &str = "PROJECTOR_TEST_PLUGINS";
+
+impl Programs {
+    /// This program with the plugins that `cargo xtask plugins` has built; `temporary` is cargo's folder for
+    /// tests, which lies in the target folder.
+    ///
+    /// # Panics
+    /// When the plugins have not been built.
+    pub fn built(host: &str, temporary: &str) -> Self {
+        let temporary = Path::new(temporary);
+        let target = temporary.parent().expect("it lies in the target folder");
+        let plugins = std::env::var_os(PLUGINS_VARIABLE)
+            .map_or_else(|| target.join("plugins"), PathBuf::from);
+        assert!(
+            plugins.join("order.wasm").is_file(),
+            "there are no plugins in {}: run `cargo xtask plugins` first, or `cargo xtask test`",
+            plugins.display()
+        );
+        Self {
+            host: host.into(),
+            plugins,
+            cache: temporary.join("compiled-plugins"),
+        }
+    }
 }
 
 /// Where events and rows live.

@@ -1,14 +1,9 @@
 //! Sites with a policy, bad events, and a guest that does what an event's type says.
 
-use std::path::{Path, PathBuf};
-
 use projector_testkit::guests;
 use projector_testkit::site::{Databases, Programs, QUICK, Replica, Site};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// The folder of the built plugins, as `cargo xtask test` names it.
-const PLUGINS_VARIABLE: &str = "PROJECTOR_TEST_PLUGINS";
 
 /// The projection of the guest that goes by types.
 pub const BY_TYPE: &str = "by-type";
@@ -17,13 +12,12 @@ const MERCHANT: &str = "dddddddd-0000-4000-8000-00000000000a";
 
 /// A site with the shipped plugins and this text in its configuration.
 pub fn site(databases: Databases, config: &str) -> Site {
-    let (programs, _) = programs();
-    configured(Site::shared(programs, databases, QUICK), config)
+    configured(Site::shared(programs(), databases, QUICK), config)
 }
 
 /// The same with the guest that goes by types, as the projection [`BY_TYPE`].
 pub fn site_by_type(config: &str) -> (Site, TempDir) {
-    let (mut programs, target) = programs();
+    let mut programs = programs();
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["order", "scheduling", "service-request"] {
         let file = format!("{name}.wasm");
@@ -33,7 +27,6 @@ pub fn site_by_type(config: &str) -> (Site, TempDir) {
     let text = guests::renamed(&text, BY_TYPE, "events", false);
     std::fs::write(folder.path().join("by-type.wasm"), guests::from_text(&text)).expect("room");
     programs.plugins = folder.path().to_owned();
-    programs.cache = target.join("compiled-plugins");
     let site = Site::shared(programs, Databases::One, QUICK);
     (configured(site, config), folder)
 }
@@ -43,22 +36,11 @@ fn configured(site: Site, config: &str) -> Site {
     site
 }
 
-fn programs() -> (Programs, PathBuf) {
-    let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = temporary.parent().expect("it lies in the target folder");
-    let plugins =
-        std::env::var_os(PLUGINS_VARIABLE).map_or_else(|| target.join("plugins"), PathBuf::from);
-    assert!(
-        plugins.join("order.wasm").is_file(),
-        "there are no plugins in {}: run `cargo xtask plugins` first, or `cargo xtask test`",
-        plugins.display()
-    );
-    let programs = Programs {
-        host: env!("CARGO_BIN_EXE_projector-host").into(),
-        plugins,
-        cache: temporary.join("compiled-plugins"),
-    };
-    (programs, temporary.to_owned())
+fn programs() -> Programs {
+    Programs::built(
+        env!("CARGO_BIN_EXE_projector-host"),
+        env!("CARGO_TARGET_TMPDIR"),
+    )
 }
 
 /// An order is created; a status that the plugin does not know makes it bad.
