@@ -4,6 +4,8 @@
 mod checkpoints;
 #[path = "read_model/plugins.rs"]
 mod plugins;
+#[path = "read_model/single.rs"]
+mod single;
 #[path = "read_model/support.rs"]
 mod support;
 #[path = "read_model/tables.rs"]

@@ -21,6 +21,18 @@ const DOUBT_AFTER: Duration = Duration::from_secs(5);
 /// `application_name` is cut by the server beyond this many bytes.
 const APPLICATION_NAME_BYTES_MAX: usize = 63;
 
+/// For sessions that only ever look rows up by their keys: each statement is planned once, not before each use, which
+/// costs more than its work. Such a plan must not depend on how small a table was at that moment, hence no scan of a
+/// whole table where an index will do; and where nothing else will do, no compiling because of how dear that looks.
+const BY_KEY: [(&str, &str); 6] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+];
+
 /// What a session is for; decides its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
@@ -113,6 +125,10 @@ impl Purpose {
                 ("statement_timeout", "60s".to_owned(), false),
                 ("lock_timeout", "10s".to_owned(), false),
             ]),
+        }
+        if matches!(self, Self::Lookup | Self::Write) {
+            let planning = BY_KEY.map(|(name, value)| (name, value.to_owned(), true));
+            settings.extend(planning);
         }
         settings
     }
@@ -228,7 +244,22 @@ impl Database {
 /// # Errors
 /// When a setting that is needed is refused.
 pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(), Error> {
-    let settings = purpose.settings();
+    apply_settings(connection, &purpose.settings()).await
+}
+
+/// The same for a session that is to look rows up by their keys and was opened for more.
+///
+/// # Errors
+/// When the session is lost.
+pub async fn apply_by_key(connection: &mut PgConnection) -> Result<(), Error> {
+    let settings = BY_KEY.map(|(name, value)| (name, value.to_owned(), true));
+    apply_settings(connection, &settings).await
+}
+
+async fn apply_settings(
+    connection: &mut PgConnection,
+    settings: &[(&'static str, String, bool)],
+) -> Result<(), Error> {
     let set = |name: &str, value: &str| format!("SET {name} = '{value}'");
     let script = |with_optional: bool| {
         let wanted = settings
@@ -243,7 +274,9 @@ pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(
         Err(error) if error.sqlstate().is_none() => return Err(error),
         Err(_) => {}
     }
-    connection.execute(script(false)).await?;
+    if settings.iter().any(|(_, _, tolerated)| !tolerated) {
+        connection.execute(script(false)).await?;
+    }
     for (name, value, _) in settings.iter().filter(|(_, _, tolerated)| *tolerated) {
         if let Err(error) = connection.execute(AssertSqlSafe(set(name, value))).await {
             let error = Error::from(error);
