@@ -2,6 +2,8 @@
 
 #[path = "read_model/checkpoints.rs"]
 mod checkpoints;
+#[path = "read_model/connections.rs"]
+mod connections;
 #[path = "read_model/plugins.rs"]
 mod plugins;
 #[path = "read_model/single.rs"]

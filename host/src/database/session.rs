@@ -21,15 +21,12 @@ const DOUBT_AFTER: Duration = Duration::from_secs(5);
 /// `application_name` is cut by the server beyond this many bytes.
 const APPLICATION_NAME_BYTES_MAX: usize = 63;
 
-/// For sessions that only ever look rows up by their keys: each statement is planned once, not before each use, which
-/// costs more than its work. Such a plan must not depend on how small a table was at that moment, hence no scan of a
-/// whole table where an index will do; and where nothing else will do, no compiling because of how dear that looks.
-const BY_KEY: [(&str, &str); 6] = [
+/// For a session that reads a table in the order of its positions, by that index and no other, however small or large the
+/// table looks. It is planned once; and where nothing but a scan will do, there is no compiling for how dear that looks.
+const BY_POSITION: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
-    ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"),
     ("jit", "off"),
 ];
 
@@ -127,8 +124,8 @@ impl Purpose {
             ]),
         }
         if matches!(self, Self::Lookup | Self::Write) {
-            let planning = BY_KEY.map(|(name, value)| (name, value.to_owned(), true));
-            settings.extend(planning);
+            let once = "force_generic_plan".to_owned();
+            settings.push(("plan_cache_mode", once, true));
         }
         settings
     }
@@ -247,12 +244,12 @@ pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(
     apply_settings(connection, &purpose.settings()).await
 }
 
-/// The same for a session that is to look rows up by their keys and was opened for more.
+/// Settings for a session that is to read a table in the order of its positions.
 ///
 /// # Errors
 /// When the session is lost.
-pub async fn apply_by_key(connection: &mut PgConnection) -> Result<(), Error> {
-    let settings = BY_KEY.map(|(name, value)| (name, value.to_owned(), true));
+pub async fn apply_by_position(connection: &mut PgConnection) -> Result<(), Error> {
+    let settings = BY_POSITION.map(|(name, value)| (name, value.to_owned(), true));
     apply_settings(connection, &settings).await
 }
 

@@ -82,7 +82,7 @@ impl Session {
             )));
         }
         within(database, async {
-            Ok(session::apply_by_key(&mut connection).await?)
+            Ok(session::apply_by_position(&mut connection).await?)
         })
         .await?;
         if known.is_none() {
