@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::bindings::projector::projection::types::{Event, Failure as ContractFailure, Write};
+use crate::contract::{Failure as ContractFailure, Write};
+use crate::event::Event;
 use crate::key::Keys;
 use crate::projection::Projection;
 use crate::rows::{ReadModel, Rows};
@@ -54,8 +55,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::run;
-    use crate::bindings::projector::projection::read_model::LookupError;
-    use crate::bindings::projector::projection::types::{Cell, RowKey};
+    use crate::contract::{Found, LookupError, Maybe, RowKey, Text};
     use crate::prelude::*;
     use crate::rows::ReadModel;
     use crate::schema::Schema;
@@ -65,7 +65,7 @@ mod tests {
     struct Reader;
 
     fn row(event: &Event) -> Key {
-        Key::new("things").part("id", event.data.as_str())
+        Key::new("things").part("id", event.data)
     }
 
     impl Projection for Reader {
@@ -104,12 +104,12 @@ mod tests {
     }
 
     impl ReadModel for Counting {
-        fn get(&self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupError> {
+        fn get(&self, keys: &[RowKey]) -> Result<Found, LookupError> {
             self.calls.borrow_mut().push(keys.len());
             if keys.len() > self.keys_max {
-                return Err(LookupError::TooMany(String::new()));
+                return Err(LookupError::TooMany(Text::new("")));
             }
-            Ok(vec![None; keys.len()])
+            Ok(vec![Maybe::None; keys.len()].into())
         }
     }
 
@@ -138,6 +138,6 @@ mod tests {
     #[test]
     fn a_row_that_was_not_announced_costs_one_lookup_of_its_own() {
         let late = event("late", "Seen", "7");
-        check(&[late.clone(), late], 100, &[1]);
+        check(&[late, late], 100, &[1]);
     }
 }

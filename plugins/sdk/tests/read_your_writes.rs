@@ -90,11 +90,11 @@ impl Projection for Script {
     fn handle(&self, _: &Event, steps: Vec<Step>, rows: &mut Rows<'_>) -> Result<(), Failure> {
         for (number, step) in steps.into_iter().enumerate() {
             let group = format!("g{}", step.amount.rem_euclid(3));
-            let row = rows.row(thing(step.id));
+            let row = rows.row(&thing(step.id));
             match step.verb.as_str() {
                 "read" => note(&thing(step.id), number, rows)?,
                 "other-read" => note(&other(step.id), number, rows)?,
-                "other-add" => rows.row(other(step.id)).set("count", step.amount).add(),
+                "other-add" => rows.row(&other(step.id)).set("count", step.amount).add(),
                 "insert" => row.set("group", group).set("at", Value::Position).insert(),
                 "put" => row.set("price", "1.50").set("group", group).put(),
                 "merge" => row

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use crate::contract::Text;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Where the digits of each byte stand in the form with dashes.
@@ -45,13 +47,17 @@ impl Uuid {
     }
 
     /// Lower-case with dashes, made without the detours of formatting: every row has several.
-    pub(crate) fn to_text(self) -> String {
-        let mut text = [b'-'; 36];
+    pub(crate) fn to_text(self) -> Text {
+        let text: &'static mut [u8; 36] = Box::leak(Box::new([b'-'; 36]));
+        self.write(text);
+        Text::ascii(text)
+    }
+
+    fn write(self, text: &mut [u8; 36]) {
         for (byte, place) in self.0.iter().zip(PLACES) {
             text[place] = HEX[usize::from(byte >> 4)];
             text[place + 1] = HEX[usize::from(byte & 15)];
         }
-        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Whether no other text would be made of this one: it is canonical, or no UUID at all. Eight bytes at a time,
@@ -97,7 +103,9 @@ const NO_DIGIT: u8 = 0xff;
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
+        let mut text = [b'-'; 36];
+        self.write(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 
