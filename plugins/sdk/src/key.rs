@@ -153,11 +153,20 @@ from!(
 
 /// The rows that a batch is going to ask for. The SDK fetches them all at once.
 #[derive(Debug, Default)]
-pub struct Keys(pub(crate) Vec<Key>);
+pub struct Keys {
+    /// Each with the index of the event that it was named for, which never falls.
+    pub(crate) keys: Vec<(usize, Key)>,
+    event: usize,
+}
 
 impl Keys {
     /// Adds a row; naming one twice costs nothing.
     pub fn add(&mut self, key: Key) {
-        self.0.push(key);
+        self.keys.push((self.event, key));
+    }
+
+    /// Keys are named for this event from now on.
+    pub(crate) fn begin(&mut self, event: usize) {
+        self.event = event;
     }
 }

@@ -6,7 +6,7 @@ mod write;
 
 use std::rc::Rc;
 
-use crate::contract::{Change, Found, LookupError, RowKey, Write};
+use crate::contract::{Change, Found, LookupError, RowKey, Text, Write};
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::key::{self, Key, KeyPart, KeyValue, Keys};
@@ -40,6 +40,17 @@ pub struct Rows<'batch> {
     cells: Cells,
     /// Where the canonical form of a key is made.
     key: Vec<KeyValue>,
+    /// The rows that were named before, in the order of events, and from where on they are those of the event that is
+    /// being handled.
+    announced: Vec<Announced>,
+    next: usize,
+}
+
+/// A row that `lookups` named for an event, which will most likely ask for it.
+struct Announced {
+    event: usize,
+    key: Key,
+    slot: Slot,
 }
 
 impl<'batch> Rows<'batch> {
@@ -59,14 +70,9 @@ impl<'batch> Rows<'batch> {
         if !self.overlay.is_tracked(table) {
             self.track(table);
         }
-        let position = self.events[self.event].position;
-        if !self.schema.tables[table].key(&key.parts, position, &mut self.key) {
-            return Err(bad_key(
-                key,
-                "its parts are not those of the table's primary key",
-            ));
-        }
-        let slot = self.overlay.slot(table, &self.key);
+        let slot = self
+            .slot(table, &key.parts)
+            .ok_or_else(|| bad_key(key, "its parts are not those of the table's primary key"))?;
         if !self.overlay.is_known(slot) {
             let row = self.fetch(slot, key)?;
             self.overlay.resolve(slot, row, &self.writes, self.events);
@@ -84,7 +90,7 @@ impl<'batch> Rows<'batch> {
     /// Begins a write on a row of this table; its key follows with [`RowWrite::key`].
     pub fn table(&mut self, name: &'static str) -> RowWrite<'_, 'batch> {
         self.parts.clear();
-        RowWrite::new(self, crate::Text::new(name))
+        RowWrite::new(self, Text::new(name))
     }
 
     pub(crate) fn new(
@@ -102,41 +108,52 @@ impl<'batch> Rows<'batch> {
             parts: Vec::with_capacity(4),
             cells: Cells::default(),
             key: Vec::with_capacity(4),
+            announced: Vec::new(),
+            next: 0,
         }
     }
 
     /// Writes belong to this event from now on.
     pub(crate) fn begin(&mut self, event: usize) {
         self.event = event;
+        let before = |announced: &Announced| announced.event < event;
+        while self.announced.get(self.next).is_some_and(before) {
+            self.next += 1;
+        }
     }
 
-    /// Fetches rows before the first write. No event is being handled yet, so a key cannot hold the position of
+    /// Fetches rows before these events are handled. None is being handled yet, so a key cannot hold the position of
     /// one. Keys that the host refuses are left out: asking for one later tells
     /// which event it is that names it.
-    pub(crate) fn prefetch(&mut self, keys: Keys) {
-        let mut wanted = Vec::new();
-        for key in keys.0 {
+    pub(crate) fn prefetch(&mut self, keys: &mut Keys) {
+        self.announced.clear();
+        self.next = 0;
+        let (mut slots, mut wanted) = (Vec::new(), Vec::new());
+        for (event, key) in keys.keys.drain(..) {
             let Some(table) = self.schema.place(key.table) else {
                 continue;
             };
-            self.overlay.track(table);
+            if !self.overlay.is_tracked(table) {
+                self.track(table);
+            }
             if key.parts.iter().any(KeyPart::is_position)
                 || !self.schema.tables[table].key(&key.parts, 0, &mut self.key)
             {
                 continue;
             }
-            if let Some(slot) = self.overlay.expect(table, &self.key) {
-                let target = RowKey {
+            let (slot, is_new) = self.overlay.slot(table, &self.key);
+            if is_new {
+                slots.push(slot);
+                wanted.push(RowKey {
                     table: key.table,
                     key: self.overlay.cells(slot),
-                };
-                wanted.push((slot, target));
+                });
             }
+            self.announced.push(Announced { event, key, slot });
         }
-        let (slots, keys): (Vec<Slot>, Vec<RowKey>) = wanted.into_iter().unzip();
         for (slots, keys) in slots
             .chunks(LOOKUP_KEYS_MAX)
-            .zip(keys.chunks(LOOKUP_KEYS_MAX))
+            .zip(wanted.chunks(LOOKUP_KEYS_MAX))
         {
             self.prefetch_chunk(slots, keys);
         }
@@ -182,32 +199,35 @@ impl<'batch> Rows<'batch> {
     /// Follows a table from now on, starting with what this batch has already written to it.
     fn track(&mut self, table: usize) {
         self.overlay.track(table);
-        let name = self.schema.tables[table].name;
-        for index in 0..self.writes.len() {
-            let write = self.writes[index];
-            if write.target.table != name {
+        let schema = Rc::clone(&self.schema.tables[table]);
+        for (index, write) in self.writes.iter().enumerate() {
+            if write.target.table != schema.name {
                 continue;
             }
-            self.parts.clear();
-            self.parts
-                .extend(write.target.key.iter().map(|&cell| KeyPart::from(cell)));
-            let slot = self.slot(table, write.event as usize, write.change);
+            let cells = write.target.key.iter();
+            let parts: Vec<KeyPart> = cells.map(|&cell| cell.into()).collect();
+            let position = self.events[write.event as usize].position;
+            let slot = schema
+                .key(&parts, position, &mut self.key)
+                .then(|| self.overlay.slot(table, &self.key).0);
             self.overlay
                 .record(table, slot, index, &self.writes, self.events);
         }
     }
 
     /// Ends the write that is being built.
-    fn push(&mut self, table: crate::Text, change: Change) {
+    fn push(&mut self, table: Text, change: Change) {
+        let parts = std::mem::take(&mut self.parts);
         let place = self
             .schema
             .place(table)
             .filter(|&place| self.overlay.is_tracked(place));
-        let slot = place.and_then(|place| self.slot(place, self.event, change));
+        let slot = place.and_then(|place| self.slot(place, &parts));
         let key = match slot {
-            Some(slot) if !self.parts.iter().any(KeyPart::is_position) => self.overlay.cells(slot),
-            _ => key::cells(&self.parts),
+            Some(slot) if !parts.iter().any(KeyPart::is_position) => self.overlay.cells(slot),
+            _ => key::cells(&parts),
         };
+        self.parts = parts;
         self.writes.push(Write {
             event: u32::try_from(self.event).unwrap_or(u32::MAX),
             target: RowKey { table, key },
@@ -220,15 +240,20 @@ impl<'batch> Rows<'batch> {
         }
     }
 
-    /// The row that the write being built is on; none for a `remove-where`, or when the key is not the table's.
-    fn slot(&mut self, table: usize, event: usize, change: Change) -> Option<Slot> {
-        if matches!(change, Change::RemoveWhere(_)) {
-            return None;
+    /// The row with this key; none when it is not the table's, as with a `remove-where`.
+    fn slot(&mut self, table: usize, parts: &[KeyPart]) -> Option<Slot> {
+        for announced in &self.announced[self.next..] {
+            if announced.event != self.event {
+                break;
+            }
+            if announced.slot.table == table && announced.key.parts == parts {
+                return Some(announced.slot);
+            }
         }
-        let position = self.events.get(event).map_or(0, |event| event.position);
+        let position = self.events[self.event].position;
         self.schema.tables[table]
-            .key(&self.parts, position, &mut self.key)
-            .then(|| self.overlay.slot(table, &self.key))
+            .key(parts, position, &mut self.key)
+            .then(|| self.overlay.slot(table, &self.key).0)
     }
 }
 

@@ -74,23 +74,12 @@ impl Overlay {
         self.tables[table].followed = true;
     }
 
-    /// The row with this key, which is in its canonical form.
-    pub(super) fn slot(&mut self, table: usize, key: &[KeyValue]) -> Slot {
+    /// The row with this key, which is in its canonical form, and whether it was never named before.
+    pub(super) fn slot(&mut self, table: usize, key: &[KeyValue]) -> (Slot, bool) {
         let tracked = &mut self.tables[table];
-        let row = match tracked.places.get(key) {
-            Some(&row) => row,
-            None => tracked.enter(key),
-        };
-        Slot { table, row }
-    }
-
-    /// Notes that a row is about to be fetched; none when it was named before.
-    pub(super) fn expect(&mut self, table: usize, key: &[KeyValue]) -> Option<Slot> {
-        let tracked = &mut self.tables[table];
-        (!tracked.places.contains_key(key)).then(|| Slot {
-            table,
-            row: tracked.enter(key),
-        })
+        let found = tracked.places.get(key).copied();
+        let row = found.unwrap_or_else(|| tracked.enter(key));
+        (Slot { table, row }, found.is_none())
     }
 
     /// The row's key.
@@ -199,14 +188,17 @@ impl Hash for KeyValue {
     }
 }
 
-/// Hashes keys, eight bytes at a time. The order of a hash map never shows, and in a component the usual hasher has no
+/// Hashes keys, eight bytes at a time; numbered UUIDs differ in few bits, which the end spreads over all. The order of a hash map never shows, and in a component the usual hasher has no
 /// random seed either.
 #[derive(Debug, Default)]
 struct Quick(u64);
 
 impl Quick {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
     fn mix(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        let product = (self.0 ^ word).wrapping_mul(Self::FACTOR);
+        self.0 = product ^ product >> 32;
     }
 }
 
@@ -230,7 +222,8 @@ impl Hasher for Quick {
     }
 
     fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
+        let product = self.0.wrapping_mul(Self::FACTOR);
+        product ^ product >> 32
     }
 }
 
@@ -243,4 +236,45 @@ fn apply_write(schema: &Rc<TableSchema>, write: &Write, events: &[Event], row: &
         event.map_or(0, |event| event.position),
         row,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::hash::{BuildHasher, BuildHasherDefault};
+
+    use super::{KeyValue, Quick};
+    use crate::types::Uuid;
+    use crate::value::Value;
+
+    /// A hash map looks at the lowest bits for the place and at the highest seven for a first comparison.
+    fn check(keys: &[KeyValue]) {
+        let hash = |key: &KeyValue| BuildHasherDefault::<Quick>::default().hash_one([*key]);
+        let hashes: Vec<u64> = keys.iter().map(hash).collect();
+        let distinct = |part: &dyn Fn(u64) -> u64| {
+            let parts: HashSet<u64> = hashes.iter().map(|&hash| part(hash)).collect();
+            parts.len()
+        };
+        assert!(distinct(&|hash| hash & 0xffff) > 3_500, "{:?}", keys[0]);
+        assert!(distinct(&|hash| hash >> 57) > 120, "{:?}", keys[0]);
+    }
+
+    #[test]
+    fn numbered_keys_are_spread() {
+        let uuids = |at: usize| -> Vec<KeyValue> {
+            let uuid = |number: u32| {
+                let mut bytes = [7; 16];
+                bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
+                KeyValue::Uuid(Uuid::from_bytes(bytes))
+            };
+            (0..4_096).map(uuid).collect()
+        };
+        (0..=12).for_each(|at| check(&uuids(at)));
+        let values = |value: fn(i64) -> Value| -> Vec<KeyValue> {
+            (0..4_096).map(|n| KeyValue::Value(value(n))).collect()
+        };
+        check(&values(Value::Int));
+        check(&values(|number| format!("item-{number:04}").into()));
+        check(&values(|number| format!("{number:08}").into()));
+    }
 }

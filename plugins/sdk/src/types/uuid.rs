@@ -55,8 +55,7 @@ impl Uuid {
 
     fn write(self, text: &mut [u8; 36]) {
         for (byte, place) in self.0.iter().zip(PLACES) {
-            text[place] = HEX[usize::from(byte >> 4)];
-            text[place + 1] = HEX[usize::from(byte & 15)];
+            [text[place], text[place + 1]] = PAIRS[usize::from(*byte)];
         }
     }
 
@@ -72,7 +71,9 @@ impl Uuid {
             && rest.iter().all(|byte| byte & 0x20 != 0)
     }
 
-    fn from_digits(text: &[u8], places: &[usize; 16]) -> Option<Self> {
+    /// Inlined, so that the places are known to the compiler.
+    #[inline(always)]
+    fn from_digits<const N: usize>(text: &[u8; N], places: &[usize; 16]) -> Option<Self> {
         let mut bytes = [0; 16];
         let mut seen = 0;
         for (byte, &place) in bytes.iter_mut().zip(places) {
@@ -85,6 +86,17 @@ impl Uuid {
         (seen < 16).then_some(Self(bytes))
     }
 }
+
+/// The two digits of each byte.
+static PAIRS: [[u8; 2]; 256] = {
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [HEX[byte >> 4], HEX[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 /// The value of each hex digit; [`NO_DIGIT`] for every other byte.
 static DIGITS: [u8; 256] = {
