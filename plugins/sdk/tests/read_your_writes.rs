@@ -216,7 +216,7 @@ fn a_failure_names_its_event_and_keeps_what_came_before() {
     assert_eq!(tables.rows("things").count(), 1);
 
     let (stop, tables) = Harness::<Script>::new("{}")
-        .project(&[steps("put"), events[2].clone()])
+        .project(&[steps("put"), events[2]])
         .stopped();
     assert_eq!((stop.position, stop.code.as_str()), (2, "malformed-json"));
     assert_eq!(tables.rows("things").count(), 1);
