@@ -174,6 +174,9 @@ mod tests {
             "{error}"
         );
         assert!(compare(&counts(100.0), &Counts::new()).is_err());
+        let batches = |number| Counts::from([("order: batches".to_owned(), number)]);
+        assert!(compare(&batches(5.0), &batches(7.0)).is_ok());
+        assert!(compare(&batches(5.0), &batches(8.0)).is_err());
     }
 
     #[test]
