@@ -3,7 +3,8 @@
 --
 -- The statement is planned while the tables are empty, and that plan is kept. So every step has only one sensible
 -- plan at any size: rows are looked up key by key (LATERAL with LIMIT) and changed where they were found (ctid), and
--- what would read whole tables is turned off for the session.
+-- what would read whole tables is turned off for the session. Payloads are copied as seldom as can be: the last one of
+-- each kind is taken (any_value over one common sort), and what is kept for the three writes is narrow.
 CREATE FUNCTION {schema}.cut(t text) RETURNS timestamptz LANGUAGE sql STABLE
 RETURN CASE WHEN length(t) > 27 THEN left(t, 26) || 'Z' ELSE t END::timestamptz;
 
@@ -13,7 +14,8 @@ DECLARE
     next bigint;
     types constant text[] := '{OrderCreated,OrderDetailsUpdated,OrderStatusChanged,OrderCancelled,OrderAssignmentUpdated,OrderSettlementUpdated}';
 BEGIN
-    PERFORM set_config('enable_hashjoin', 'off', false), set_config('enable_seqscan', 'off', false);
+    PERFORM set_config('enable_hashjoin', 'off', false), set_config('enable_seqscan', 'off', false),
+        set_config('work_mem', '64MB', false);
     LOOP
         WITH wanted AS MATERIALIZED (
             SELECT e.position, e.type, e.data,
@@ -32,9 +34,9 @@ BEGIN
                 WHERE o.merchant_id = k.merchant_id AND o.order_uuid = k.order_uuid LIMIT 1
             ) o ON true
             WHERE o.place IS NOT NULL OR k.born IS NOT NULL
-        ), folded AS MATERIALIZED (
-            SELECT w.merchant_id, w.order_uuid, any_value(k.place) AS place, any_value(k.status) AS old_status, any_value(k.amount_cents) AS old_amount,
-                   max(w.position) AS last_position,
+        ), folded AS NOT MATERIALIZED (
+            SELECT w.merchant_id, w.order_uuid, any_value(k.place) AS place, any_value(k.status) AS old_status,
+                   any_value(k.amount_cents) AS old_amount, max(w.position) AS last_position,
                    any_value(w.data ORDER BY w.position DESC) AS last,
                    any_value(w.data ORDER BY w.position DESC) FILTER (WHERE w.type = 'OrderCreated') AS created,
                    any_value(w.data ORDER BY w.position DESC) FILTER (WHERE w.type IN ('OrderCreated', 'OrderDetailsUpdated')) AS details,
@@ -48,26 +50,35 @@ BEGIN
                        ELSE w.position = k.born OR (w.position > k.born AND w.type <> 'OrderCreated') END
             GROUP BY 1, 2
         ), parsed AS MATERIALIZED (
-            SELECT f.*, f.status ->> 'status' AS new_status,
-                   (f.details ->> 'amount_cents')::numeric::bigint AS new_amount
+            SELECT f.merchant_id, f.order_uuid, f.place, f.old_status, f.old_amount, f.last_position,
+                   f.details IS NOT NULL AS has_details, f.status IS NOT NULL AS has_status,
+                   f.reason IS NOT NULL AS has_reason, f.assignment IS NOT NULL AS has_assignment, f.settlement IS NOT NULL AS has_settlement,
+                   (f.created ->> 'request_id')::uuid AS request_uuid, f.created ->> 'inserted_at' AS inserted_at,
+                   (f.details ->> 'customer_uuid')::uuid AS customer_uuid, (f.details ->> 'amount_cents')::numeric::bigint AS new_amount,
+                   f.details ->> 'notes' AS notes, f.status ->> 'status' AS new_status, f.status ->> 'completed_at' AS completed_at,
+                   f.reason ->> 'cancellation_reason' AS cancellation_reason, f.assignment ->> 'scheduled_start_at' AS scheduled_start_at,
+                   f.assignment ->> 'scheduled_end_at' AS scheduled_end_at, f.assignment ->> 'dispatch_note' AS dispatch_note,
+                   f.settlement ->> 'settlement_status' AS settlement_status, f.settlement ->> 'settlement_note' AS settlement_note,
+                   (f.settlement ->> 'paid_amount_cents')::numeric::bigint AS paid_amount_cents, f.settlement ->> 'payment_method' AS payment_method,
+                   f.settlement ->> 'paid_at' AS paid_at, f.last ->> 'updated_at' AS updated_at
             FROM folded f
         ), updated AS (
             UPDATE {schema}.orders o
-            SET customer_uuid = CASE WHEN p.details IS NULL THEN o.customer_uuid ELSE (p.details ->> 'customer_uuid')::uuid END,
+            SET customer_uuid = CASE WHEN p.has_details THEN p.customer_uuid ELSE o.customer_uuid END,
                 amount_cents = coalesce(p.new_amount, o.amount_cents),
-                notes = CASE WHEN p.details IS NULL THEN o.notes ELSE p.details ->> 'notes' END,
+                notes = CASE WHEN p.has_details THEN p.notes ELSE o.notes END,
                 status = coalesce(p.new_status, o.status),
-                completed_at = CASE WHEN p.status IS NULL THEN o.completed_at ELSE {schema}.cut(p.status ->> 'completed_at') END,
-                cancellation_reason = CASE WHEN p.reason IS NULL THEN o.cancellation_reason ELSE p.reason ->> 'cancellation_reason' END,
-                scheduled_start_at = CASE WHEN p.assignment IS NULL THEN o.scheduled_start_at ELSE {schema}.cut(p.assignment ->> 'scheduled_start_at') END,
-                scheduled_end_at = CASE WHEN p.assignment IS NULL THEN o.scheduled_end_at ELSE {schema}.cut(p.assignment ->> 'scheduled_end_at') END,
-                dispatch_note = CASE WHEN p.assignment IS NULL THEN o.dispatch_note ELSE p.assignment ->> 'dispatch_note' END,
-                settlement_status = CASE WHEN p.settlement IS NULL THEN o.settlement_status ELSE p.settlement ->> 'settlement_status' END,
-                settlement_note = CASE WHEN p.settlement IS NULL THEN o.settlement_note ELSE p.settlement ->> 'settlement_note' END,
-                paid_amount_cents = CASE WHEN p.settlement IS NULL THEN o.paid_amount_cents ELSE (p.settlement ->> 'paid_amount_cents')::numeric::bigint END,
-                payment_method = CASE WHEN p.settlement IS NULL THEN o.payment_method ELSE p.settlement ->> 'payment_method' END,
-                paid_at = CASE WHEN p.settlement IS NULL THEN o.paid_at ELSE {schema}.cut(p.settlement ->> 'paid_at') END,
-                updated_at = {schema}.cut(p.last ->> 'updated_at'),
+                completed_at = CASE WHEN p.has_status THEN {schema}.cut(p.completed_at) ELSE o.completed_at END,
+                cancellation_reason = CASE WHEN p.has_reason THEN p.cancellation_reason ELSE o.cancellation_reason END,
+                scheduled_start_at = CASE WHEN p.has_assignment THEN {schema}.cut(p.scheduled_start_at) ELSE o.scheduled_start_at END,
+                scheduled_end_at = CASE WHEN p.has_assignment THEN {schema}.cut(p.scheduled_end_at) ELSE o.scheduled_end_at END,
+                dispatch_note = CASE WHEN p.has_assignment THEN p.dispatch_note ELSE o.dispatch_note END,
+                settlement_status = CASE WHEN p.has_settlement THEN p.settlement_status ELSE o.settlement_status END,
+                settlement_note = CASE WHEN p.has_settlement THEN p.settlement_note ELSE o.settlement_note END,
+                paid_amount_cents = CASE WHEN p.has_settlement THEN p.paid_amount_cents ELSE o.paid_amount_cents END,
+                payment_method = CASE WHEN p.has_settlement THEN p.payment_method ELSE o.payment_method END,
+                paid_at = CASE WHEN p.has_settlement THEN {schema}.cut(p.paid_at) ELSE o.paid_at END,
+                updated_at = {schema}.cut(p.updated_at),
                 last_position = p.last_position
             FROM parsed p
             WHERE o.ctid = p.place
@@ -76,14 +87,10 @@ BEGIN
                 (merchant_id, order_uuid, request_uuid, customer_uuid, status, settlement_status, amount_cents,
                  paid_amount_cents, payment_method, scheduled_start_at, scheduled_end_at, completed_at, paid_at,
                  cancellation_reason, notes, dispatch_note, settlement_note, inserted_at, updated_at, last_position)
-            SELECT p.merchant_id, p.order_uuid, (p.created ->> 'request_id')::uuid, (p.details ->> 'customer_uuid')::uuid,
-                   p.new_status, p.settlement ->> 'settlement_status', p.new_amount,
-                   (p.settlement ->> 'paid_amount_cents')::numeric::bigint, p.settlement ->> 'payment_method',
-                   {schema}.cut(p.assignment ->> 'scheduled_start_at'), {schema}.cut(p.assignment ->> 'scheduled_end_at'),
-                   {schema}.cut(p.status ->> 'completed_at'), {schema}.cut(p.settlement ->> 'paid_at'),
-                   p.reason ->> 'cancellation_reason', p.details ->> 'notes', p.assignment ->> 'dispatch_note',
-                   p.settlement ->> 'settlement_note', {schema}.cut(p.created ->> 'inserted_at'),
-                   {schema}.cut(p.last ->> 'updated_at'), p.last_position
+            SELECT p.merchant_id, p.order_uuid, p.request_uuid, p.customer_uuid, p.new_status, p.settlement_status, p.new_amount,
+                   p.paid_amount_cents, p.payment_method, {schema}.cut(p.scheduled_start_at), {schema}.cut(p.scheduled_end_at),
+                   {schema}.cut(p.completed_at), {schema}.cut(p.paid_at), p.cancellation_reason, p.notes, p.dispatch_note,
+                   p.settlement_note, {schema}.cut(p.inserted_at), {schema}.cut(p.updated_at), p.last_position
             FROM parsed p WHERE p.place IS NULL
         ), totals AS (
             INSERT INTO {schema}.order_totals AS t (merchant_id, status, orders, amount_cents)
