@@ -7,6 +7,7 @@
 //! engine ── one per process: features, fuel, epoch ticker, linkers
 //!   └ load ── Guest: a compiled component whose imports and exports were checked once
 //!       └ call ── a fresh store and instance: describe(config), then project(batch)
+//!           ├ lift, writes ── what it returned, read in one pass and packed
 //!           ├ limiter, limits, clock ── what the call may use
 //!           ├ state, lookups, logging ── what the guest may ask of the host
 //!           ├ wasi ── the closed part of WASI, for languages that cannot do without
@@ -25,8 +26,10 @@ pub mod load;
 pub mod logging;
 pub mod lookups;
 pub mod thread;
+pub mod writes;
 
 mod clock;
+mod lift;
 mod limiter;
 mod state;
 mod trap;

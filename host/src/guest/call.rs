@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{Component, Instance};
+use wasmtime::component::{Component, ComponentType, Instance, Lower};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::event_store::event::Event;
 
-use super::bindings::{self, Description, Failure, Fault, Write};
+use super::bindings::{Description, Failure, Fault};
 use super::engine::Engine;
 use super::error::{CallError, Category};
 use super::json;
@@ -20,6 +20,7 @@ use super::logging::{PluginLog, tidy};
 use super::lookups::{Lookups, NoLookups};
 use super::state::{Stage, State};
 use super::trap::classify;
+use super::writes::Writes;
 
 /// A compiled plugin, ready to be called; a clone is the same code. Calls may run side by side.
 #[derive(Clone)]
@@ -30,16 +31,50 @@ pub struct Guest {
 }
 
 /// What a batch came to.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Output {
     /// The writes, in order; each names an event of the batch.
-    pub writes: Vec<Write>,
+    pub writes: Writes,
     /// Fuel used, `describe` and instantiation included.
     pub fuel: u64,
     /// Bytes of linear memory at the end.
     pub memory_peak: u64,
     /// Log lines over the bound, which were not passed on.
     pub log_lines_dropped: u64,
+}
+
+/// The contract's `event`, with texts that stay where they are.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+struct EventRef<'a> {
+    position: u64,
+    id: &'a str,
+    stream: &'a str,
+    version: u64,
+    #[component(name = "event-type")]
+    event_type: &'a str,
+    #[component(name = "schema-version")]
+    schema_version: u32,
+    #[component(name = "recorded-at")]
+    recorded_at: i64,
+    data: &'a str,
+    metadata: &'a str,
+}
+
+impl<'a> From<&'a Event> for EventRef<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            position: u64::try_from(event.position.0).unwrap_or(0),
+            id: &event.id,
+            stream: &event.stream,
+            version: u64::try_from(event.version).unwrap_or(0),
+            event_type: &event.event_type,
+            schema_version: u32::try_from(event.schema_version).unwrap_or(0),
+            recorded_at: event.recorded_at,
+            data: &event.data,
+            metadata: &event.metadata,
+        }
+    }
 }
 
 impl Guest {
@@ -127,18 +162,22 @@ impl Guest {
         config_json: &str,
         events: &[Event],
         limits: &Limits,
-    ) -> Result<Vec<Write>, CallError> {
+    ) -> Result<Writes, CallError> {
         let started = self.start(store, config_json);
         let (described, instance) = finish(started, store, limits)?;
         described.map_err(|text| refused(&text, limits))?;
         store.data_mut().stage = Stage::Project;
         let writes = match &self.linked.world {
-            World::Typed(indices) => {
-                let batch: Vec<bindings::Event> = events.iter().map(event).collect();
-                let returned = indices
-                    .load(&mut *store, &instance)
-                    .and_then(|projector| projector.call_project(&mut *store, &batch));
-                finish(returned, store, limits)?.map_err(|f| failed(f, events.len(), limits))?
+            World::Typed(project) => {
+                let batch: Vec<EventRef<'_>> = events.iter().map(EventRef::from).collect();
+                let returned = instance
+                    .get_typed_func::<(&[EventRef<'_>],), (Result<Writes, Failure>,)>(
+                        &mut *store,
+                        project,
+                    )
+                    .and_then(|project| project.call(&mut *store, (&batch,)));
+                let (returned,) = finish(returned, store, limits)?;
+                returned.map_err(|f| failed(f, events.len(), limits))?
             }
             World::Json(indices) => {
                 let batch = json::batch(events)?;
@@ -147,12 +186,14 @@ impl Guest {
                     .and_then(|projector| projector.call_project_json(&mut *store, &batch));
                 let text = finish(returned, store, limits)?
                     .map_err(|f| failed(f, events.len(), limits))?;
-                json::writes(&text, limits).map_err(|fault| {
+                let invalid = |why: &dyn std::fmt::Display| {
                     CallError::new(
                         Category::Output,
-                        format!("the plugin returned no valid list of writes: {fault}"),
+                        format!("the plugin returned no valid list of writes: {why}"),
                     )
-                })?
+                };
+                let list = json::writes(&text, limits).map_err(|fault| invalid(&fault))?;
+                Writes::from_list(&list).map_err(|error| invalid(&error))?
             }
         };
         check(&writes, events.len(), limits)?;
@@ -250,7 +291,7 @@ fn failed(failure: Failure, events: usize, limits: &Limits) -> CallError {
     }
 }
 
-fn check(writes: &[Write], events: usize, limits: &Limits) -> Result<(), CallError> {
+fn check(writes: &Writes, events: usize, limits: &Limits) -> Result<(), CallError> {
     if writes.len() > limits.writes_per_batch_max {
         return Err(CallError::new(
             Category::Output,
@@ -261,31 +302,18 @@ fn check(writes: &[Write], events: usize, limits: &Limits) -> Result<(), CallErr
             ),
         ));
     }
-    match writes
+    let stray = writes
         .iter()
-        .position(|write| write.event as usize >= events)
-    {
-        Some(at) => Err(CallError::new(
+        .enumerate()
+        .find(|(_, write)| write.event() as usize >= events);
+    match stray {
+        Some((at, write)) => Err(CallError::new(
             Category::Output,
             format!(
                 "write {at} of the plugin names event {} of a batch that has {events}",
-                writes[at].event
+                write.event()
             ),
         )),
         None => Ok(()),
-    }
-}
-
-fn event(event: &Event) -> bindings::Event {
-    bindings::Event {
-        position: u64::try_from(event.position.0).unwrap_or(0),
-        id: event.id.clone(),
-        stream: event.stream.clone(),
-        version: u64::try_from(event.version).unwrap_or(0),
-        event_type: event.event_type.clone(),
-        schema_version: u32::try_from(event.schema_version).unwrap_or(0),
-        recorded_at: event.recorded_at,
-        data: event.data.clone(),
-        metadata: event.metadata.clone(),
     }
 }

@@ -12,8 +12,8 @@ use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Config, EngineWeak, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel};
 use wasmtime::{WasmBacktraceDetails, WasmFeatures};
 
-use super::bindings::typed;
-use super::state::State;
+use super::bindings::typed::projector::projection::{log, types};
+use super::state::{State, add_read_model};
 
 /// How often the epoch advances, and so how exact the wall-clock limit is.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -120,7 +120,9 @@ fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
 
 /// Defines what the contract lets a guest import.
 pub(super) fn add_contract(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    typed::Projection::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
+    types::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    log::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    add_read_model(linker)
 }
 
 /// What no projection needs: each is attack surface, or makes results differ between machines.

@@ -4,7 +4,7 @@
 //! is listed in one message. The contract's version is read from the names, never tried out.
 
 use thiserror::Error;
-use wasmtime::component::{Component, InstancePre, Linker};
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
 
 use super::bindings::CONTRACT_VERSION;
 use super::bindings::json::exports::projector::projection::projector_json;
@@ -72,7 +72,8 @@ pub(super) struct Linked {
 
 /// The half in which the two worlds differ.
 pub(super) enum World {
-    Typed(projector::GuestIndices),
+    /// Its function `project`.
+    Typed(ComponentExportIndex),
     Json(projector_json::GuestIndices),
 }
 
@@ -110,7 +111,8 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
     let world = if json {
         World::Json(projector_json::GuestIndices::new(&pre).map_err(mismatch)?)
     } else {
-        World::Typed(projector::GuestIndices::new(&pre).map_err(mismatch)?)
+        projector::GuestIndices::new(&pre).map_err(mismatch)?;
+        World::Typed(project(component, &exports)?)
     };
     Ok(Linked {
         pre,
@@ -118,6 +120,18 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
         world,
         unavailable,
     })
+}
+
+/// Where the function `project` is.
+fn project(component: &Component, exports: &[String]) -> Result<ComponentExportIndex, LoadError> {
+    exports
+        .iter()
+        .filter(|name| matches!(ours(name), Some(("projector", _))))
+        .find_map(|name| {
+            let interface = component.get_export_index(None, name)?;
+            component.get_export_index(Some(&interface), "project")
+        })
+        .ok_or_else(|| LoadError::Mismatch("it exports no function `project`".to_owned()))
 }
 
 /// A linker of its own: the imports that trap are those of this component.

@@ -1,6 +1,24 @@
 //! What a guest's look-ups are answered from; the read model implements it.
 
-use super::bindings::{Cell, LookupError, RowKey};
+use std::sync::Arc;
+
+use wasmtime::component::{ComponentType, Lower};
+
+use super::bindings::{LookupError, Value};
+use super::writes::Keys;
+
+/// A column of a row that was found.
+#[derive(Debug, Clone, ComponentType, Lower)]
+#[component(record)]
+pub struct Found {
+    /// Its name, shared by all rows of the table.
+    pub column: Arc<str>,
+    /// What stands in it.
+    pub value: Value,
+}
+
+/// One answer a key: all columns of its row, or nothing.
+pub type Answers = Vec<Option<Vec<Found>>>;
 
 /// Answers look-ups of rows by key while a guest runs.
 pub trait Lookups: Send + 'static {
@@ -8,7 +26,7 @@ pub trait Lookups: Send + 'static {
     ///
     /// # Errors
     /// Either something the guest is told, or a failure that ends the call.
-    fn get(&mut self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure>;
+    fn get(&mut self, keys: &Keys) -> Result<Answers, LookupFailure>;
 }
 
 /// Why a look-up has no answer.
@@ -25,7 +43,7 @@ pub enum LookupFailure {
 pub struct NoLookups;
 
 impl Lookups for NoLookups {
-    fn get(&mut self, _keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
+    fn get(&mut self, _keys: &Keys) -> Result<Answers, LookupFailure> {
         Err(LookupFailure::Refused(LookupError::UnknownTable(
             "this projection declares that it does not read (`reads` is false)".into(),
         )))

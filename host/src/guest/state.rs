@@ -6,17 +6,22 @@
 use std::sync::Arc;
 
 use thiserror::Error;
-use wasmtime::bail;
+use wasmtime::component::Linker;
+use wasmtime::{StoreContextMut, bail};
 
-use super::bindings::typed::projector::projection::{log, read_model, types};
-use super::bindings::{Cell, Level, LookupError, RowKey};
+use super::bindings::typed::projector::projection::{log, types};
+use super::bindings::{Level, LookupError};
 use super::clock::CallClock;
 use super::json;
 use super::limiter::Limiter;
 use super::limits::Limits;
 use super::logging::{CallLog, PluginLog};
-use super::lookups::{LookupFailure, Lookups};
+use super::lookups::{Answers, LookupFailure, Lookups};
 use super::wasi::Wasi;
+use super::writes::Keys;
+
+/// The interface of look-ups.
+const READ_MODEL: &str = "projector:projection/read-model@0.1.0";
 
 /// Which part of a call runs; for messages and for what is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,10 +110,7 @@ impl State {
         self.log.finish()
     }
 
-    fn look_up(
-        &mut self,
-        keys: &[RowKey],
-    ) -> wasmtime::Result<Result<Vec<Option<Vec<Cell>>>, LookupError>> {
+    fn look_up(&mut self, keys: &Keys) -> wasmtime::Result<Result<Answers, LookupError>> {
         if self.stage != Stage::Project {
             return Ok(Err(LookupError::BadKey(
                 "rows can be looked up only while a batch is projected".into(),
@@ -137,6 +139,17 @@ impl State {
     }
 }
 
+impl State {
+    fn look_up_json(&mut self, keys: &str) -> wasmtime::Result<Result<String, LookupError>> {
+        let keys = match json::keys(keys, self.lookup_keys_max, self.output_bytes_max) {
+            Ok(keys) => keys,
+            Err(fault) => return Ok(Err(LookupError::BadKey(fault.to_string()))),
+        };
+        let rows = self.look_up(&Keys::from_list(&keys)?)?;
+        Ok(rows.map(|rows| json::rows(&rows)))
+    }
+}
+
 impl types::Host for State {}
 
 impl log::Host for State {
@@ -147,19 +160,19 @@ impl log::Host for State {
     }
 }
 
-impl read_model::Host for State {
-    fn get(
-        &mut self,
-        keys: Vec<RowKey>,
-    ) -> wasmtime::Result<Result<Vec<Option<Vec<Cell>>>, LookupError>> {
-        self.look_up(&keys)
-    }
-
-    fn get_json(&mut self, keys: String) -> wasmtime::Result<Result<String, LookupError>> {
-        let keys = match json::keys(&keys, self.lookup_keys_max, self.output_bytes_max) {
-            Ok(keys) => keys,
-            Err(fault) => return Ok(Err(LookupError::BadKey(fault.to_string()))),
-        };
-        Ok(self.look_up(&keys)?.map(|rows| json::rows(&rows)))
-    }
+/// Answers look-ups. Not by the generated trait, which would make a block of each name, going in and out.
+pub(super) fn add_read_model(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    let mut instance = linker.instance(READ_MODEL)?;
+    instance.func_wrap(
+        "get",
+        |mut store: StoreContextMut<'_, State>, (keys,): (Keys,)| {
+            Ok((store.data_mut().look_up(&keys)?,))
+        },
+    )?;
+    instance.func_wrap(
+        "get-json",
+        |mut store: StoreContextMut<'_, State>, (keys,): (String,)| {
+            Ok((store.data_mut().look_up_json(&keys)?,))
+        },
+    )
 }

@@ -8,9 +8,10 @@ use tokio::runtime::Handle;
 use crate::database::connections::Connections;
 use crate::database::error::Error as DatabaseError;
 use crate::database::session::bounded;
-use crate::guest::bindings::{Cell, LookupError, RowKey};
-use crate::guest::lookups::{LookupFailure, Lookups};
-use crate::read_model::check::{Key, KeyFault, Shapes, lookup_key};
+use crate::guest::bindings::LookupError;
+use crate::guest::lookups::{Answers, Found, LookupFailure, Lookups};
+use crate::guest::writes::Keys;
+use crate::read_model::check::{Key, KeyFault, Shapes, lookup_keys};
 use crate::read_model::fold::{Known, Row};
 use crate::read_model::lookup::{self, Source};
 
@@ -37,12 +38,8 @@ pub struct RowLookups {
 }
 
 impl Lookups for RowLookups {
-    fn get(&mut self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
-        let keys = keys
-            .iter()
-            .map(|key| lookup_key(&self.shapes, key.clone()))
-            .collect::<Result<Vec<_>, _>>();
-        let keys: Vec<(usize, Key)> = keys.map_err(|fault| {
+    fn get(&mut self, keys: &Keys) -> Result<Answers, LookupFailure> {
+        let keys = lookup_keys(&self.shapes, keys).map_err(|fault| {
             LookupFailure::Refused(match fault {
                 KeyFault::UnknownTable(table) => LookupError::UnknownTable(table),
                 KeyFault::Bad(why) => LookupError::BadKey(why),
@@ -84,13 +81,13 @@ impl RowLookups {
         Ok(found)
     }
 
-    fn cells(&self, table: usize, row: &Row) -> Vec<Cell> {
-        let columns = &self.shapes.tables()[table].table.columns;
-        columns
+    fn cells(&self, table: usize, row: &Row) -> Vec<Found> {
+        let names = &self.shapes.tables()[table].names;
+        names
             .iter()
             .zip(row)
-            .map(|(column, datum)| Cell {
-                column: column.name.as_str().to_owned(),
+            .map(|(column, datum)| Found {
+                column: Arc::clone(column),
                 value: datum.to_value(),
             })
             .collect()

@@ -59,7 +59,7 @@ impl Work {
             lookups,
             &self.plugin.limits,
         )?;
-        let checked = check(&self.shapes, events, output.writes)?;
+        let checked = check(&self.shapes, events, &output.writes)?;
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let position = |event: usize| events[event].position.0;
         let folded = fold_known(&self.shapes, &position, checked, &known);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::error::Code;
 use crate::event_store::event::Event;
-use crate::guest::bindings::{Cell, Change as GuestChange, RowKey, Write};
-use crate::plugin::manifest::{Column, ColumnType, Table};
+use crate::guest::writes::{Keys, Kind, Name, ValueRef, WriteRef, Writes};
+use crate::plugin::manifest::{ColumnType, Table};
 
 use super::datum::{Amount, Datum};
 
@@ -25,6 +25,8 @@ pub struct TableShape {
     pub defaults: Vec<Datum>,
     /// For each column: whether it is part of the primary key.
     pub in_key: Vec<bool>,
+    /// For each column: its name, to be shared.
+    pub names: Vec<Arc<str>>,
 }
 
 impl TableShape {
@@ -35,7 +37,7 @@ impl TableShape {
     pub fn new(table: Table) -> Result<Self, String> {
         let defaults = table.columns.iter().map(|column| match &column.default {
             None => Ok(Datum::Null),
-            Some(text) => Datum::from_text(text.clone(), column.column_type).map_err(|why| {
+            Some(text) => Datum::from_text(text, column.column_type).map_err(|why| {
                 format!(
                     "table {}, column {}: default: {why}",
                     table.name, column.name
@@ -46,7 +48,9 @@ impl TableShape {
         let in_key = (0..table.columns.len())
             .map(|at| table.primary_key.contains(&at))
             .collect();
+        let names = table.columns.iter().map(|column| column.name.as_str());
         Ok(Self {
+            names: names.map(Arc::from).collect(),
             table,
             defaults,
             in_key,
@@ -63,16 +67,13 @@ impl TableShape {
             .position(|(column, datum)| !column.nullable && datum.is_null())
     }
 
-    /// The place of a column, where it probably stands at or soon after a place: guests name columns in the order
-    /// in which they declared them.
-    fn find(&self, near: usize, name: &str) -> Option<usize> {
-        let columns = &self.table.columns;
-        let (before, after) = columns.split_at(near.min(columns.len()));
-        let named = |column: &Column| column.name.as_str() == name;
-        match after.iter().position(named) {
-            Some(further) => Some(before.len() + further),
-            None => before.iter().position(named),
-        }
+    fn find(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| **known == *name)
+    }
+
+    /// The place of a column in the primary key.
+    fn key_part(&self, column: usize) -> Option<usize> {
+        self.table.primary_key.iter().position(|&at| at == column)
     }
 
     fn column_name(&self, at: usize) -> String {
@@ -197,88 +198,127 @@ impl fmt::Display for Fault {
 pub fn check(
     shapes: &Shapes,
     events: &[Event],
-    writes: Vec<Write>,
+    writes: &Writes,
 ) -> Result<Vec<Checked>, Box<Fault>> {
+    let mut named = Named::new(shapes, writes);
     let mut checked = Vec::with_capacity(writes.len());
-    // Guests write to the same table many times in a row.
-    let mut last: Option<(String, usize)> = None;
-    for write in writes {
-        let at = usize::try_from(write.event).unwrap_or(usize::MAX);
+    for write in writes.iter() {
+        let table_name = || writes.name(write.table()).to_owned();
+        let at = usize::try_from(write.event()).unwrap_or(usize::MAX);
         let Some(event) = events.get(at) else {
             return Err(Box::new(Fault {
                 event: 0,
                 position: 0,
-                table: write.target.table,
+                table: table_name(),
                 column: None,
                 why: format!(
                     "the write names event {} of a batch of {}",
-                    write.event,
+                    write.event(),
                     events.len()
                 ),
             }));
         };
-        let table = match &last {
-            Some((name, table)) if *name == write.target.table => Some(*table),
-            _ => shapes.find(&write.target.table),
-        };
         let position = event.position.0;
-        let fault = |table: String, column: Option<String>, why: String| {
+        let fault = |(column, why): Wrong| {
             Box::new(Fault {
                 event: at,
                 position,
-                table,
+                table: table_name(),
                 column,
                 why,
             })
         };
-        let Some(table) = table else {
+        let Some(table) = named.table(write.table()) else {
             let known: Vec<_> = shapes
                 .tables()
                 .iter()
                 .map(|shape| shape.table.name.as_str())
                 .collect();
-            return Err(fault(
-                write.target.table,
+            return Err(fault((
                 None,
                 format!(
                     "the plugin owns no such table; it declared {}",
                     known.join(", ")
                 ),
-            ));
+            )));
         };
-        if last.as_ref().is_none_or(|(_, known)| *known != table) {
-            last = Some((write.target.table.clone(), table));
-        }
         let one = One {
             shape: &shapes.tables()[table],
             position,
         };
-        let done = one.write(table, at, write.target.key, write.change);
-        checked.push(done.map_err(|(column, why)| fault(write.target.table, column, why))?);
+        let columns = named.columns(table);
+        checked.push(one.write(table, at, columns, write).map_err(fault)?);
     }
     Ok(checked)
 }
 
-/// Checks the key of a look-up.
+/// What the names of a batch mean, each found out once.
+struct Named<'a> {
+    shapes: &'a Shapes,
+    writes: &'a Writes,
+    /// By name: the table, if there is one; none while nobody asked.
+    tables: Vec<Option<Option<usize>>>,
+    /// By table, then by name: the column.
+    columns: Vec<Vec<Option<Option<usize>>>>,
+}
+
+impl<'a> Named<'a> {
+    fn new(shapes: &'a Shapes, writes: &'a Writes) -> Self {
+        Self {
+            shapes,
+            writes,
+            tables: vec![None; writes.names()],
+            columns: vec![Vec::new(); shapes.tables().len()],
+        }
+    }
+
+    fn table(&mut self, name: Name) -> Option<usize> {
+        *self.tables[name.place()].get_or_insert_with(|| self.shapes.find(self.writes.name(name)))
+    }
+
+    /// The columns of a table: the place of each, or its name when the table has no such column.
+    fn columns(&mut self, table: usize) -> impl FnMut(Name) -> Result<usize, &'a str> {
+        let shape = &self.shapes.tables()[table];
+        let writes = self.writes;
+        let known = &mut self.columns[table];
+        if known.is_empty() {
+            known.resize(writes.names(), None);
+        }
+        move |name| {
+            known[name.place()]
+                .get_or_insert_with(|| shape.find(writes.name(name)))
+                .ok_or_else(|| writes.name(name))
+        }
+    }
+}
+
+/// Checks the keys of a look-up.
 ///
 /// # Errors
-/// What is wrong with it: the table, or a sentence about a column.
-pub fn lookup_key(shapes: &Shapes, key: RowKey) -> Result<(usize, Key), KeyFault> {
-    let Some(table) = shapes.find(&key.table) else {
-        return Err(KeyFault::UnknownTable(key.table));
-    };
-    let one = One {
-        shape: &shapes.tables()[table],
-        position: 0,
-    };
-    one.key(key.key)
-        .map(|key| (table, key))
-        .map_err(|(column, why)| match column {
-            Some(column) => {
-                KeyFault::Bad(format!("table {:?}, column {column:?}: {why}", key.table))
-            }
-            None => KeyFault::Bad(format!("table {:?}: {why}", key.table)),
+/// What is wrong with the first bad one: the table, or a sentence about a column.
+pub fn lookup_keys(shapes: &Shapes, keys: &Keys) -> Result<Vec<(usize, Key)>, KeyFault> {
+    let rows = keys.rows();
+    let mut named = Named::new(shapes, rows);
+    rows.iter()
+        .map(|row| {
+            let name = || rows.name(row.table());
+            let Some(table) = named.table(row.table()) else {
+                return Err(KeyFault::UnknownTable(name().to_owned()));
+            };
+            let one = One {
+                shape: &shapes.tables()[table],
+                position: 0,
+            };
+            let mut column = named.columns(table);
+            let key = one.key(row.key().map(|(name, value)| (column(name), value)));
+            key.map(|key| (table, key)).map_err(|(column, why)| {
+                KeyFault::Bad(match column {
+                    Some(column) => format!("table {:?}, column {column:?}: {why}", name()),
+                    None => format!("table {:?}: {why}", name()),
+                })
+            })
         })
+        .collect()
 }
 
 /// Why a look-up's key is refused.
@@ -292,27 +332,31 @@ pub enum KeyFault {
 
 type Wrong = (Option<String>, String);
 
+/// A column's place, or its name when there is no such column; and its value.
+type Given<'a> = (Result<usize, &'a str>, ValueRef<'a>);
+
 struct One<'a> {
     shape: &'a TableShape,
     position: i64,
 }
 
 impl One<'_> {
-    fn write(
+    fn write<'w>(
         &self,
         table: usize,
         event: usize,
-        key: Vec<Cell>,
-        change: GuestChange,
+        mut column: impl FnMut(Name) -> Result<usize, &'w str>,
+        write: WriteRef<'w>,
     ) -> Result<Checked, Wrong> {
-        if let GuestChange::RemoveWhere(cells) = change {
-            if !key.is_empty() {
+        if write.kind() == Kind::RemoveWhere {
+            if write.key().len() > 0 {
                 return Err((
                     None,
                     "remove-where takes no key; name the columns in its cells".to_owned(),
                 ));
             }
-            let mut cells = self.cells(cells, None)?;
+            let given = write.columns().map(|(name, value)| (column(name), value));
+            let mut cells = self.cells(given, None)?;
             if cells.is_empty() {
                 return Err((
                     None,
@@ -326,17 +370,15 @@ impl One<'_> {
                 cells,
             });
         }
-        let key = self.key(key)?;
-        let change = match change {
-            GuestChange::Insert(cells) => Change::Insert(self.whole(cells, &key)?),
-            GuestChange::Put(cells) => Change::Put(self.whole(cells, &key)?),
-            GuestChange::Merge(cells) => Change::Merge(self.cells(cells, Some(&key))?),
-            GuestChange::Patch(cells) => Change::Patch(self.cells(cells, Some(&key))?),
-            GuestChange::Add(cells) => Change::Add(self.amounts(cells)?),
-            GuestChange::Remove => Change::Remove,
-            GuestChange::RemoveWhere(_) => {
-                return Err((None, "remove-where has no key".to_owned()));
-            }
+        let key = self.key(write.key().map(|(name, value)| (column(name), value)))?;
+        let given = write.columns().map(|(name, value)| (column(name), value));
+        let change = match write.kind() {
+            Kind::Insert => Change::Insert(self.whole(given, &key)?),
+            Kind::Put => Change::Put(self.whole(given, &key)?),
+            Kind::Merge => Change::Merge(self.cells(given, Some(&key))?),
+            Kind::Patch => Change::Patch(self.cells(given, Some(&key))?),
+            Kind::Add => Change::Add(self.amounts(given)?),
+            Kind::Remove | Kind::RemoveWhere => Change::Remove,
         };
         Ok(Checked::Row {
             table,
@@ -346,31 +388,21 @@ impl One<'_> {
         })
     }
 
-    fn key(&self, cells: Vec<Cell>) -> Result<Key, Wrong> {
+    fn key<'v>(&self, cells: impl ExactSizeIterator<Item = Given<'v>>) -> Result<Key, Wrong> {
         let table = &self.shape.table;
         let mut key: Vec<Option<Datum>> = vec![None; table.primary_key.len()];
-        let mut near = 0;
-        for cell in cells {
-            let column = self.column(near, &cell.column)?;
-            near = column + 1;
-            let Some(part) = table.primary_key.iter().position(|&at| at == column) else {
-                return Err((
-                    Some(cell.column),
-                    "is not part of the primary key".to_owned(),
-                ));
+        for (column, value) in cells {
+            let column = self.column(column)?;
+            let wrong = |why: &str| (Some(self.shape.column_name(column)), why.to_owned());
+            let Some(part) = self.shape.key_part(column) else {
+                return Err(wrong("is not part of the primary key"));
             };
-            let datum = self.datum(column, cell)?;
+            let datum = self.datum(column, value)?;
             if datum.is_null() {
-                return Err((
-                    Some(self.shape.column_name(column)),
-                    "a key part is null".to_owned(),
-                ));
+                return Err(wrong("a key part is null"));
             }
             if key[part].replace(datum).is_some() {
-                return Err((
-                    Some(self.shape.column_name(column)),
-                    "is given twice in the key".to_owned(),
-                ));
+                return Err(wrong("is given twice in the key"));
             }
         }
         let missing = key
@@ -387,40 +419,28 @@ impl One<'_> {
     }
 
     /// Cells of a write to one row. A key column may stand among them when it repeats the key.
-    fn cells(&self, cells: Vec<Cell>, key: Option<&Key>) -> Result<Cells, Wrong> {
+    fn cells<'v>(
+        &self,
+        cells: impl ExactSizeIterator<Item = Given<'v>>,
+        key: Option<&Key>,
+    ) -> Result<Cells, Wrong> {
         let mut found: Cells = Vec::with_capacity(cells.len());
-        let mut near = 0;
-        for cell in cells {
-            let column = self.column(near, &cell.column)?;
-            near = column + 1;
-            let datum = self.datum(column, cell)?;
+        for (column, value) in cells {
+            let column = self.column(column)?;
+            let wrong = |why: &str| (Some(self.shape.column_name(column)), why.to_owned());
+            let datum = self.datum(column, value)?;
             if found.iter().any(|(known, _)| *known == column) {
-                return Err((
-                    Some(self.shape.column_name(column)),
-                    "is given twice".to_owned(),
-                ));
+                return Err(wrong("is given twice"));
             }
             if let Some(key) = key {
-                if let Some(part) = self
-                    .shape
-                    .table
-                    .primary_key
-                    .iter()
-                    .position(|&at| at == column)
-                {
+                if let Some(part) = self.shape.key_part(column) {
                     if key[part] != datum {
-                        return Err((
-                            Some(self.shape.column_name(column)),
-                            "differs from the key".to_owned(),
-                        ));
+                        return Err(wrong("differs from the key"));
                     }
                     continue;
                 }
                 if datum.is_null() && !self.shape.table.columns[column].nullable {
-                    return Err((
-                        Some(self.shape.column_name(column)),
-                        "is not nullable and is given null".to_owned(),
-                    ));
+                    return Err(wrong("is not nullable and is given null"));
                 }
             }
             found.push((column, datum));
@@ -429,7 +449,11 @@ impl One<'_> {
     }
 
     /// Cells of a whole row: what is not given must have a default or be nullable.
-    fn whole(&self, cells: Vec<Cell>, key: &Key) -> Result<Cells, Wrong> {
+    fn whole<'v>(
+        &self,
+        cells: impl ExactSizeIterator<Item = Given<'v>>,
+        key: &Key,
+    ) -> Result<Cells, Wrong> {
         let cells = self.cells(cells, Some(key))?;
         let missing = self
             .shape
@@ -452,33 +476,29 @@ impl One<'_> {
         }
     }
 
-    fn amounts(&self, cells: Vec<Cell>) -> Result<Vec<(usize, Amount)>, Wrong> {
+    fn amounts<'v>(
+        &self,
+        cells: impl ExactSizeIterator<Item = Given<'v>>,
+    ) -> Result<Vec<(usize, Amount)>, Wrong> {
         let mut found: Vec<(usize, Amount)> = Vec::with_capacity(cells.len());
-        let mut near = 0;
-        for cell in cells {
-            let column = self.column(near, &cell.column)?;
-            near = column + 1;
+        for (column, value) in cells {
+            let column = self.column(column)?;
+            let wrong = |why: &str| (Some(self.shape.column_name(column)), why.to_owned());
             if self.shape.in_key[column] {
-                return Err((
-                    Some(cell.column),
-                    "is part of the key, which add cannot change".to_owned(),
-                ));
+                return Err(wrong("is part of the key, which add cannot change"));
             }
-            let amount = Amount::from_value(cell.value, self.column_type(column), self.position)
-                .map_err(|why| (Some(cell.column), why))?;
+            let amount = Amount::from_value(value, self.column_type(column), self.position)
+                .map_err(|why| wrong(&why))?;
             if found.iter().any(|(known, _)| *known == column) {
-                return Err((
-                    Some(self.shape.column_name(column)),
-                    "is given twice".to_owned(),
-                ));
+                return Err(wrong("is given twice"));
             }
             found.push((column, amount));
         }
         Ok(found)
     }
 
-    fn column(&self, near: usize, name: &str) -> Result<usize, Wrong> {
-        self.shape.find(near, name).ok_or_else(|| {
+    fn column(&self, found: Result<usize, &str>) -> Result<usize, Wrong> {
+        found.map_err(|name| {
             let known: Vec<_> = self
                 .shape
                 .table
@@ -497,8 +517,8 @@ impl One<'_> {
         self.shape.table.columns[column].column_type
     }
 
-    fn datum(&self, column: usize, cell: Cell) -> Result<Datum, Wrong> {
-        Datum::from_value(cell.value, self.column_type(column), self.position)
-            .map_err(|why| (Some(cell.column), why))
+    fn datum(&self, column: usize, value: ValueRef<'_>) -> Result<Datum, Wrong> {
+        Datum::from_value(value, self.column_type(column), self.position)
+            .map_err(|why| (Some(self.shape.column_name(column)), why))
     }
 }

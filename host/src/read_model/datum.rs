@@ -14,6 +14,7 @@ use bigdecimal::BigDecimal;
 use uuid::Uuid;
 
 use crate::guest::bindings::Value;
+use crate::guest::writes::ValueRef;
 use crate::plugin::manifest::ColumnType;
 
 pub use amount::{Amount, Sums};
@@ -63,34 +64,36 @@ impl Datum {
     /// # Errors
     /// A sentence that says why the value does not fit, without table and column, which the caller knows.
     pub fn from_value(
-        value: Value,
+        value: ValueRef<'_>,
         column_type: ColumnType,
         position: i64,
     ) -> Result<Self, String> {
         match value {
-            Value::Null => Ok(Self::Null),
-            Value::Position => Self::from_int(position, column_type),
-            Value::Int(int) => Self::from_int(int, column_type),
-            Value::Boolean(boolean) => match column_type {
+            ValueRef::Null => Ok(Self::Null),
+            ValueRef::Position => Self::from_int(position, column_type),
+            ValueRef::Int(int) => Self::from_int(int, column_type),
+            ValueRef::Boolean(boolean) => match column_type {
                 ColumnType::Boolean => Ok(Self::Boolean(boolean)),
                 ColumnType::Jsonb => Ok(Self::Jsonb(boolean.to_string())),
                 _ => Err(misfit("a boolean", column_type)),
             },
-            Value::Float(float) => Self::from_float(float, column_type),
-            Value::Text(text) => Self::from_text(text, column_type),
-            Value::Bytes(bytes) => match column_type {
-                ColumnType::Bytea => Ok(Self::Bytea(bytes)),
+            ValueRef::Float(float) => Self::from_float(float, column_type),
+            ValueRef::Text(text) => Self::from_text(text, column_type),
+            ValueRef::Bytes(bytes) => match column_type {
+                ColumnType::Bytea => Ok(Self::Bytea(bytes.to_vec())),
                 _ => Err(misfit("a list of bytes", column_type)),
             },
-            Value::Texts(texts) => match column_type {
+            ValueRef::Texts(texts) => match column_type {
                 ColumnType::TextArray => {
                     texts.iter().try_for_each(|text| text::without_nul(text))?;
-                    Ok(Self::TextArray(texts))
+                    Ok(Self::TextArray(
+                        texts.into_iter().map(str::to_owned).collect(),
+                    ))
                 }
                 _ => Err(misfit("a list of texts", column_type)),
             },
-            Value::Other((name, text)) => {
-                let named = ColumnType::from_sql(&name);
+            ValueRef::Other(name, text) => {
+                let named = ColumnType::from_sql(name);
                 if named == Some(column_type)
                     || (named == Some(ColumnType::Numeric) && column_type.is_numeric())
                 {
@@ -106,33 +109,33 @@ impl Datum {
     ///
     /// # Errors
     /// A sentence that says why the text does not fit.
-    pub fn from_text(text: String, column_type: ColumnType) -> Result<Self, String> {
+    pub fn from_text(text: &str, column_type: ColumnType) -> Result<Self, String> {
         match column_type {
             ColumnType::Text => {
-                text::without_nul(&text)?;
-                Ok(Self::Text(text))
+                text::without_nul(text)?;
+                Ok(Self::Text(text.to_owned()))
             }
-            ColumnType::BigInt => text::bigint(&text).map(Self::BigInt),
-            ColumnType::Double => match f64::from_str(&text) {
+            ColumnType::BigInt => text::bigint(text).map(Self::BigInt),
+            ColumnType::Double => match f64::from_str(text) {
                 Ok(float) if float.is_finite() => Ok(Self::Double(float)),
-                _ => Err(text::unfit(&text, column_type)),
+                _ => Err(text::unfit(text, column_type)),
             },
-            ColumnType::Boolean => match text.as_str() {
+            ColumnType::Boolean => match text {
                 "true" => Ok(Self::Boolean(true)),
                 "false" => Ok(Self::Boolean(false)),
-                _ => Err(text::unfit(&text, column_type)),
+                _ => Err(text::unfit(text, column_type)),
             },
-            ColumnType::Numeric => text::numeric(&text).map(Self::Numeric),
-            ColumnType::Timestamptz => text::timestamp(&text).map(Self::Timestamptz),
-            ColumnType::Date => text::date(&text).map(Self::Date),
-            ColumnType::Uuid => Uuid::try_parse(&text)
+            ColumnType::Numeric => text::numeric(text).map(Self::Numeric),
+            ColumnType::Timestamptz => text::timestamp(text).map(Self::Timestamptz),
+            ColumnType::Date => text::date(text).map(Self::Date),
+            ColumnType::Uuid => Uuid::try_parse(text)
                 .map(Self::Uuid)
-                .map_err(|_| text::unfit(&text, column_type)),
+                .map_err(|_| text::unfit(text, column_type)),
             ColumnType::Jsonb => {
-                json::storable(&text)?;
-                Ok(Self::Jsonb(text))
+                json::storable(text)?;
+                Ok(Self::Jsonb(text.to_owned()))
             }
-            ColumnType::Bytea => text::hex(&text).map(Self::Bytea),
+            ColumnType::Bytea => text::hex(text).map(Self::Bytea),
             ColumnType::TextArray => Err(misfit("a text", column_type)),
         }
     }

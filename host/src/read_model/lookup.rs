@@ -103,7 +103,7 @@ fn datum(row: &PgRow, at: usize, column_type: ColumnType) -> Result<Datum, Error
     let text = |parse: ColumnType| -> Result<Datum, Error> {
         match row.try_get::<Option<String>, _>(at)? {
             None => Ok(Datum::Null),
-            Some(text) => Datum::from_text(text, parse).map_err(Error::Driver),
+            Some(text) => Datum::from_text(&text, parse).map_err(Error::Driver),
         }
     };
     Ok(match column_type {

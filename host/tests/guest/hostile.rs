@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use projector_host::error::Class;
-use projector_host::guest::bindings::{Cell, RowKey};
+use projector_host::guest::lookups::Answers;
+use projector_host::guest::writes::Keys;
 use projector_host::guest::{CallError, Category, Limits, LookupFailure, Lookups};
 
 use crate::fixture::{events, guest, on_thread, project, project_with};
@@ -35,7 +36,7 @@ fn check(name: &str, category: Category, part: &str) {
 fn a_well_behaved_guest_gets_through() {
     let output = project(&guest("base"), events(3), &limits()).expect("nothing is wrong");
     assert_eq!(output.writes.len(), 1);
-    assert_eq!(output.writes[0].target.table, "events");
+    assert_eq!(output.writes.to_list()[0].target.table, "events");
     assert!(output.fuel > 0 && output.fuel < 100_000, "{}", output.fuel);
     assert_eq!(output.memory_peak, 64 << 10);
     assert_eq!(output.log_lines_dropped, 0);
@@ -222,7 +223,7 @@ fn what_the_guest_says_itself_is_passed_on() {
 fn lookups_in_a_loop_end_after_a_bounded_number() {
     struct Counting(Arc<AtomicUsize>);
     impl Lookups for Counting {
-        fn get(&mut self, _: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
+        fn get(&mut self, _: &Keys) -> Result<Answers, LookupFailure> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok(Vec::new())
         }
@@ -239,7 +240,7 @@ fn lookups_in_a_loop_end_after_a_bounded_number() {
 fn a_database_that_cannot_answer_is_nobodys_fault() {
     struct Down;
     impl Lookups for Down {
-        fn get(&mut self, _: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
+        fn get(&mut self, _: &Keys) -> Result<Answers, LookupFailure> {
             Err(LookupFailure::Transient("the connection is gone".into()))
         }
     }
@@ -257,8 +258,9 @@ fn a_database_that_cannot_answer_is_nobodys_fault() {
 fn a_slow_database_does_not_use_up_the_guests_time() {
     struct Slow;
     impl Lookups for Slow {
-        fn get(&mut self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
-            assert_eq!(keys[0].table, "events");
+        fn get(&mut self, keys: &Keys) -> Result<Answers, LookupFailure> {
+            let table = keys.rows().iter().next().expect("a key").table();
+            assert_eq!(keys.rows().name(table), "events");
             let began = std::time::Instant::now();
             while began.elapsed() < Duration::from_millis(300) {
                 std::thread::yield_now();

@@ -12,5 +12,6 @@ mod flat;
 mod folder;
 mod hostile;
 mod json_world;
+mod lifting;
 mod shipped;
 mod wasi;

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use projector_host::event_store::event::{Event, Position};
-use projector_host::guest::bindings::{Cell, RowKey};
+use projector_host::guest::lookups::Answers;
+use projector_host::guest::writes::Keys;
 use projector_host::guest::{Limits, LookupFailure, Lookups};
 use projector_host::plugin::{Loaded, Options, load_all};
 
@@ -13,7 +14,7 @@ use crate::fixture::{engine, events, project, project_with, shipped};
 struct Empty;
 
 impl Lookups for Empty {
-    fn get(&mut self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupFailure> {
+    fn get(&mut self, keys: &Keys) -> Result<Answers, LookupFailure> {
         Ok(vec![None; keys.len()])
     }
 }

@@ -6,8 +6,9 @@ use projector_host::guest::{Category, Limits};
 use crate::fixture::{events, guest, project};
 
 fn key(output: &projector_host::guest::Output) -> i64 {
-    assert!(matches!(output.writes[0].change, Change::Put(_)));
-    match output.writes[0].target.key[0].value {
+    let writes = output.writes.to_list();
+    assert!(matches!(writes[0].change, Change::Put(_)));
+    match writes[0].target.key[0].value {
         Value::Int(value) => value,
         ref other => panic!("{other:?}"),
     }

@@ -5,6 +5,7 @@ use projector_host::database::migrate::{self, Target};
 use projector_host::database::session::{Database, Purpose};
 use projector_host::event_store::event::{Event, Position, Subscription};
 use projector_host::guest::bindings::{Cell, Change, RowKey, Value, Write};
+use projector_host::guest::writes::Writes;
 use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
 use projector_host::read_model::check::{Shapes, check};
 use projector_host::read_model::checkpoint::{Checkpoints, Fence, GenerationKey, Step};
@@ -212,7 +213,8 @@ pub fn folded(shapes: &Shapes, writes: Vec<Write>) -> Result<Folded, String> {
 /// Checked and folded as the loop does it, after these look-ups.
 pub fn folded_known(shapes: &Shapes, writes: Vec<Write>, known: &Known) -> Result<Folded, String> {
     let events = events(writes.len().max(1));
-    let checked = check(shapes, &events, writes).map_err(|fault| fault.to_string())?;
+    let writes = Writes::from_list(&writes).expect("not large");
+    let checked = check(shapes, &events, &writes).map_err(|fault| fault.to_string())?;
     let position = |event: usize| events[event].position.0;
     Ok(fold_known(shapes, &position, checked, known))
 }

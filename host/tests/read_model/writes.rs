@@ -2,7 +2,8 @@
 
 use projector_host::database::error::Error as DatabaseError;
 use projector_host::guest::bindings::{Cell, Change, Value, Write};
-use projector_host::read_model::check::{Key, Shapes, lookup_key};
+use projector_host::guest::writes::Keys;
+use projector_host::read_model::check::{Key, Shapes, lookup_keys};
 use projector_host::read_model::fold::Known;
 use projector_host::read_model::lookup::{self, Source};
 use projector_host::read_model::write::{self, Error};
@@ -285,7 +286,9 @@ async fn known(site: &mut Site, shapes: &Shapes, source: &Source, keys: i64) -> 
 }
 
 fn key(shapes: &Shapes, number: i64) -> (usize, Key) {
-    lookup_key(shapes, write(0, number, Change::Remove).target).expect("a good key")
+    let named = Keys::from_list(&[write(0, number, Change::Remove).target]).expect("not large");
+    let mut keys = lookup_keys(shapes, &named).expect("a good key");
+    keys.pop().expect("one")
 }
 
 #[tokio::test]
@@ -422,13 +425,7 @@ async fn look_ups_see_committed_rows_and_the_checkpoint_of_their_snapshot() {
     )
     .await
     .expect("written");
-    let key = |number| {
-        let checked = projector_host::read_model::check::lookup_key(
-            &shapes,
-            write(0, number, Change::Remove).target,
-        );
-        checked.expect("a good key")
-    };
+    let key = |number| key(&shapes, number);
     let source = Source {
         schema: generation.schema,
         control: name("projector"),

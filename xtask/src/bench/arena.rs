@@ -1,13 +1,13 @@
 //! Where everything is measured: one durable server, one store of sample events, a fresh read model for each run.
 
-use std::{collections::HashMap, fmt::Write as _, path::PathBuf};
+use std::{collections::HashMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context, Result};
 use projector_testkit::{Installation, Server, ServerOptions};
 
 use crate::sample::{Event, World};
 
-use super::host::{Host, Of, cpu_seconds};
+use super::host::{Host, Of, Plugins, cpu_seconds};
 
 /// The database that holds the events, and the schemas of the peers.
 pub const STORE: &str = "store";
@@ -49,8 +49,8 @@ impl Arena {
     }
 
     /// Makes the store's tables and fills them with the same events as ever, as fast as the server takes them.
-    pub fn fill(&mut self, events: usize, program: PathBuf) -> Result<()> {
-        Host::new(self, program, false)?.migrate()?;
+    pub fn fill(&mut self, events: usize, program: &Path) -> Result<()> {
+        self.migrate(program)?;
         let mut versions: HashMap<String, u64> = HashMap::new();
         let mut world = World::new(SEED, events);
         let mut left = events;
@@ -69,6 +69,27 @@ impl Arena {
                 .context("cannot load events")?;
             left = left.saturating_sub(CHUNK_EVENTS);
         }
+        self.filled(events)
+    }
+
+    /// Makes the store's tables and fills them with order events of so many orders: each is created, one after the
+    /// other, then their status changes in turn.
+    pub fn fill_orders(&mut self, events: usize, orders: usize, program: &Path) -> Result<()> {
+        self.migrate(program)?;
+        let sql = include_str!("sql/orders.sql")
+            .replace("{events}", &events.to_string())
+            .replace("{orders}", &orders.to_string());
+        self.server.psql(STORE, &sql)?;
+        self.filled(events)
+    }
+
+    fn migrate(&mut self, program: &Path) -> Result<()> {
+        let host = Host::apart(self, program, Plugins::Order)?;
+        host.migrate()?;
+        self.drop_database(&host.database)
+    }
+
+    fn filled(&mut self, events: usize) -> Result<()> {
         self.server.psql(STORE, "VACUUM ANALYZE")?;
         self.events = events;
         Ok(())
@@ -95,15 +116,27 @@ impl Arena {
         Ok(())
     }
 
-    /// Processor time of all the server's processes that have ended: of the sessions that came and went.
+    /// Processor time of all processes of the server: sessions that are here or gone, and those that write and vacuum
+    /// behind them.
     pub fn server_cpu_seconds(&self) -> f64 {
-        let stat = self
-            .server
-            .pid()
-            .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
-        stat.as_deref()
-            .and_then(|stat| cpu_seconds(stat, Of::Children))
-            .unwrap_or(0.0)
+        let Some(server) = self.server.pid() else {
+            return 0.0;
+        };
+        let seconds = |pid: &str, of| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            cpu_seconds(&stat, of)
+        };
+        let pid = server.to_string();
+        let own = seconds(&pid, Of::Itself).unwrap_or(0.0);
+        let ended = seconds(&pid, Of::Children).unwrap_or(0.0);
+        // Without the list of its children only those count that have ended.
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        let running = children.split_whitespace();
+        own + ended
+            + running
+                .filter_map(|pid| seconds(pid, Of::Itself))
+                .sum::<f64>()
     }
 
     /// What distinguishes the rows of one order projection from those of another.

@@ -1,16 +1,21 @@
 //! The contestants, run in turn, round after round, and their rows compared.
 
-use std::{collections::HashMap, path::PathBuf, process::Command, time::Instant};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::process;
 
 use super::{
+    Scene,
     arena::{Arena, STORE},
-    host::{Host, Run},
-    machine,
-    measure::{Results, Sample, Spread},
+    host::{Host, Plugins},
+    measure::{Results, Sample},
 };
 
 /// The host with the `order` projection alone.
@@ -52,7 +57,8 @@ pub struct Contest {
     /// What the rows must be after so many events.
     expected: HashMap<i64, String>,
     order_events: usize,
-    idle: Vec<Run>,
+    /// The same contestants with nothing to do: what it costs to start and to end.
+    idle: Vec<Sample>,
     rounds: Vec<Vec<Sample>>,
 }
 
@@ -72,15 +78,17 @@ impl Contest {
         })
     }
 
+    /// The host and the set-based SQL once.
+    pub fn duel(&mut self) -> Result<()> {
+        let (round, _) = self.pair()?;
+        self.note(round);
+        Ok(())
+    }
+
     /// Every contestant once.
     pub fn round(&mut self) -> Result<()> {
-        let mut round = Vec::new();
-        let (order, rows) = self.host(ORDER, self.order_events, true)?;
-        round.push(order);
-        let (sql, sql_rows) = self.sql()?;
-        round.push(sql);
-        same(SQL, &sql_rows, ORDER, &rows)?;
-        let (three, three_rows) = self.host(THREE, self.arena.events, false)?;
+        let (mut round, rows) = self.pair()?;
+        let (three, three_rows) = self.host(THREE, self.arena.events, Plugins::Shipped)?;
         round.push(three);
         same(THREE, &three_rows, ORDER, &rows)?;
         if let Some(peers) = self.peers.clone() {
@@ -88,6 +96,36 @@ impl Contest {
                 round.push(self.slow(&peers, name, word, share)?);
             }
         }
+        self.note(round);
+        Ok(())
+    }
+
+    /// All rounds.
+    pub fn results(self, scene: &Scene) -> Results {
+        let idle = |name, figure: fn(&Sample) -> f64| {
+            let runs = self.idle.iter().filter(|sample| sample.name == name);
+            // Of no runs, nothing is taken off.
+            runs.map(figure).reduce(f64::min).unwrap_or(0.0)
+        };
+        let mut rounds = self.rounds;
+        for sample in rounds.iter_mut().flatten() {
+            sample.seconds = (sample.seconds - idle(sample.name, |idle| idle.seconds)).max(0.001);
+            let server = idle(sample.name, |idle| idle.server_cpu_seconds);
+            sample.server_cpu_seconds = (sample.server_cpu_seconds - server).max(0.0);
+            if let Some(cpu) = &mut sample.cpu_seconds {
+                *cpu = (*cpu - idle(sample.name, |idle| idle.cpu_seconds.unwrap_or(0.0))).max(0.0);
+            }
+        }
+        Results {
+            machine: scene.machine.clone(),
+            postgres: scene.installation.version().to_owned(),
+            events: self.arena.events,
+            idle_seconds: idle(ORDER, |idle| idle.seconds),
+            rounds,
+        }
+    }
+
+    fn note(&mut self, round: Vec<Sample>) {
         for sample in &round {
             eprintln!(
                 "    {}: {:.2} s, {:.0} events/s",
@@ -97,83 +135,78 @@ impl Contest {
             );
         }
         self.rounds.push(round);
-        Ok(())
     }
 
-    /// All rounds.
-    pub fn results(self, postgres: String) -> Results {
-        let least = |figure: fn(&Run) -> f64| {
-            Spread::of(self.idle.iter().map(figure).collect()).map_or(0.0, |spread| spread.min)
-        };
-        let idle_seconds = least(|run| run.seconds);
-        let idle_cpu_seconds = least(|run| run.cpu_seconds);
-        let mut rounds = self.rounds;
-        for sample in rounds.iter_mut().flatten() {
-            if let Some(cpu) = &mut sample.cpu_seconds {
-                *cpu = (*cpu - idle_cpu_seconds).max(0.0);
-                sample.seconds = (sample.seconds - idle_seconds).max(0.001);
-            }
-        }
-        Results {
-            machine: machine(),
-            postgres,
-            events: self.arena.events,
-            idle_seconds,
-            rounds,
-        }
+    /// The two that are compared most, and their rows.
+    fn pair(&mut self) -> Result<(Vec<Sample>, String)> {
+        let (order, rows) = self.host(ORDER, self.order_events, Plugins::Order)?;
+        let (sql, sql_rows) = self.sql()?;
+        same(SQL, &sql_rows, ORDER, &rows)?;
+        Ok((vec![order, sql], rows))
     }
 
-    fn host(&mut self, name: &'static str, events: usize, alone: bool) -> Result<(Sample, String)> {
-        let host = Host::new(&mut self.arena, self.program.clone(), alone)?;
+    fn host(
+        &mut self,
+        name: &'static str,
+        events: usize,
+        plugins: Plugins,
+    ) -> Result<(Sample, String)> {
+        let host = Host::apart(&mut self.arena, &self.program, plugins)?;
         host.migrate()?;
-        self.arena.settle()?;
-        let before = self.arena.server_cpu_seconds();
-        let run = host.run()?;
-        // A session's time counts once the server has seen its end.
-        self.arena.settle()?;
-        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
-        // The same again, with nothing left to do: what it costs to start and to end.
-        self.idle.push(host.run()?);
+        let run = || {
+            self.arena.settle()?;
+            let before = self.arena.server_cpu_seconds();
+            let run = host.run()?;
+            self.arena.settle()?;
+            Ok::<_, anyhow::Error>(Sample {
+                name,
+                events,
+                seconds: run.seconds,
+                cpu_seconds: Some(run.cpu_seconds),
+                server_cpu_seconds: self.arena.server_cpu_seconds() - before,
+                memory_peak: Some(run.memory_peak),
+            })
+        };
+        let sample = run()?;
+        let idle = run()?;
         let rows = self.arena.digest(&host.database, "read_model")?;
         self.arena.drop_database(&host.database)?;
-        let sample = Sample {
-            name,
-            events,
-            seconds: run.seconds,
-            cpu_seconds: Some(run.cpu_seconds),
-            server_cpu_seconds,
-            memory_peak: Some(run.memory_peak),
-        };
+        self.idle.push(idle);
         Ok((sample, rows))
     }
 
     fn sql(&mut self) -> Result<(Sample, String)> {
-        self.prepare()?;
-        self.arena.settle()?;
-        let before = self.arena.server_cpu_seconds();
-        let begun = Instant::now();
-        self.fold(i64::MAX)?;
-        let seconds = begun.elapsed().as_secs_f64();
-        // A session's time counts once the server has seen its end.
-        self.arena.settle()?;
-        let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
-        let rows = self.arena.digest(STORE, PEER)?;
-        self.clear()?;
-        let sample = Sample {
-            name: SQL,
-            events: self.order_events,
-            seconds,
-            cpu_seconds: None,
-            server_cpu_seconds,
-            memory_peak: None,
+        let run = |upto| {
+            self.prepare()?;
+            self.arena.settle()?;
+            let before = self.arena.server_cpu_seconds();
+            let begun = Instant::now();
+            self.fold(upto)?;
+            let seconds = begun.elapsed().as_secs_f64();
+            self.arena.settle()?;
+            let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
+            let rows = self.arena.digest(STORE, PEER)?;
+            self.clear()?;
+            let sample = Sample {
+                name: SQL,
+                events: self.order_events,
+                seconds,
+                cpu_seconds: None,
+                server_cpu_seconds,
+                memory_peak: None,
+            };
+            Ok::<_, anyhow::Error>((sample, rows))
         };
-        Ok((sample, rows))
+        let whole = run(i64::MAX)?;
+        let (idle, _) = run(0)?;
+        self.idle.push(idle);
+        Ok(whole)
     }
 
     /// A contestant that gets the first events only; its rate stands for all.
     fn slow(
         &mut self,
-        program: &PathBuf,
+        program: &Path,
         name: &'static str,
         word: &str,
         share: usize,
@@ -196,7 +229,6 @@ impl Contest {
         let mut command = Command::new(program);
         command.args([word, &self.arena.server.url(STORE), &upto.to_string()]);
         let said = String::from_utf8(process::capture(&mut command)?)?;
-        // A session's time counts once the server has seen its end.
         self.arena.settle()?;
         let server_cpu_seconds = self.arena.server_cpu_seconds() - before;
         let (events, seconds) = said

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -22,11 +22,32 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// How often a running host is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// How long a running host may take to catch up.
+const WAIT_LIMIT: &str = "300s";
+
+/// The shipped plugins.
+const SHIPPED: [&str; 3] = ["order", "scheduling", "service-request"];
+
+/// The only option of the plugin `order` that differs from the default.
+const ORDER: &str = "[[projection]]\nname = \"order\"\nconfig = { change_logs = false }\n";
+
+/// What runs on a host.
+#[derive(Debug, Clone, Copy)]
+pub enum Plugins<'a> {
+    /// The plugin `order`.
+    Order,
+    /// The three shipped plugins.
+    Shipped,
+    /// Others: (name, module).
+    Others(&'a [(String, Vec<u8>)]),
+}
+
 /// A host with a read model of its own.
 pub struct Host {
     program: PathBuf,
     folder: TempDir,
     environment: [(&'static str, String); 2],
+    projections: Vec<String>,
     /// The database of its read model.
     pub database: String,
 }
@@ -38,75 +59,78 @@ pub struct Run {
     pub seconds: f64,
     /// Processor time of the process, user and system.
     pub cpu_seconds: f64,
+    /// The memory that it holds.
+    pub memory: u64,
     /// The most memory that it held.
     pub memory_peak: u64,
 }
 
 impl Host {
-    /// A host on the arena's store. Its plugins are the shipped ones: `order` alone, or all three.
-    pub fn new(arena: &mut Arena, program: PathBuf, alone: bool) -> Result<Self> {
+    /// A host on the arena's store, with a read model in another database.
+    pub fn apart(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
+        let database = arena.read_model()?;
+        Self::new(arena, program, plugins, STORE, database)
+    }
+
+    /// A host with a store and a read model of its own in one database.
+    pub fn together(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
+        let database = arena.read_model()?;
+        Self::new(arena, program, plugins, &database.clone(), database)
+    }
+
+    fn new(
+        arena: &Arena,
+        program: &Path,
+        plugins: Plugins,
+        store: &str,
+        database: String,
+    ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("projector-bench-")
             .tempdir()
             .context("cannot create a folder")?;
-        let database = arena.read_model()?;
-        let plugins = folder.path().join("plugins");
-        fs::create_dir(&plugins).context("cannot create a folder")?;
-        let names: &[&str] = match alone {
-            true => &["order"],
-            false => &["order", "scheduling", "service-request"],
+        let shipped = |name: &&str| -> Result<(String, Vec<u8>)> {
+            let file = place::plugins().join(format!("{name}.wasm"));
+            let bytes = fs::read(file).with_context(|| format!("cannot read the plugin {name}"))?;
+            Ok(((*name).to_owned(), bytes))
         };
-        for name in names {
-            let file = format!("{name}.wasm");
-            fs::copy(place::plugins().join(&file), plugins.join(&file))
-                .with_context(|| format!("cannot copy the plugin {name}"))?;
+        let plugins: Vec<(String, Vec<u8>)> = match plugins {
+            Plugins::Order => SHIPPED.iter().take(1).map(shipped).collect::<Result<_>>()?,
+            Plugins::Shipped => SHIPPED.iter().map(shipped).collect::<Result<_>>()?,
+            Plugins::Others(others) => others.to_vec(),
+        };
+        let into = folder.path().join("plugins");
+        fs::create_dir(&into).context("cannot create a folder")?;
+        for (name, bytes) in &plugins {
+            fs::write(into.join(format!("{name}.wasm")), bytes)
+                .with_context(|| format!("cannot write the plugin {name}"))?;
         }
-        Self::make(arena, program, folder, STORE, database)
-    }
-
-    /// A host whose read model is in the same database as its events, with all plugins.
-    pub fn together(arena: &mut Arena, program: PathBuf) -> Result<Self> {
-        let host = Self::new(arena, program, false)?;
-        let database = host.database.clone();
-        Self::make(
-            arena,
-            host.program,
-            host.folder,
-            &database.clone(),
-            database,
-        )
-    }
-
-    fn make(
-        arena: &Arena,
-        program: PathBuf,
-        folder: TempDir,
-        store: &str,
-        database: String,
-    ) -> Result<Self> {
-        let environment = [
-            ("ES_DATABASE_URL", arena.server.url(store)),
-            ("DATABASE_URL", arena.server.url(&database)),
-        ];
         let host = Self {
-            program,
+            program: program.to_path_buf(),
             folder,
-            environment,
+            environment: [
+                ("ES_DATABASE_URL", arena.server.url(store)),
+                ("DATABASE_URL", arena.server.url(&database)),
+            ],
+            projections: plugins.into_iter().map(|(name, _)| name).collect(),
             database,
         };
-        host.configure("change_logs = false", "", 0)?;
+        host.configure("", 0)?;
         Ok(host)
     }
 
-    /// Writes the config: of the `order` plugin, other sections, and the port of HTTP (0 for any).
-    pub fn configure(&self, order: &str, more: &str, port: u16) -> Result<()> {
+    /// Writes the config: more sections, and the port of HTTP (0 for any).
+    pub fn configure(&self, more: &str, port: u16) -> Result<()> {
         // One cache for all runs, so that plugins are compiled once.
         let cache = place::target().join("tmp").join("bench-compiled");
         fs::create_dir_all(&cache).context("cannot create a folder")?;
+        let order = match self.projections.iter().any(|name| name == "order") {
+            true => ORDER,
+            false => "",
+        };
         let text = format!(
             "[host]\nnode = \"bench\"\nlog = \"warn\"\ncache_dir = '{}'\n{more}\n[plugins]\ndir = \"plugins\"\n\
-             [http]\nlisten = \"127.0.0.1:{port}\"\n\
-             [[projection]]\nname = \"order\"\nconfig = {{ {order} }}\n",
+             [http]\nlisten = \"127.0.0.1:{port}\"\n{order}",
             cache.display()
         );
         fs::write(self.folder.path().join("projections.toml"), text)
@@ -121,6 +145,7 @@ impl Host {
     /// Projects until nothing is left to do.
     pub fn run(&self) -> Result<Run> {
         let begun = Instant::now();
+        let before = ended_cpu_seconds();
         let mut command = self.command(&["run", "--until-caught-up", "--timeout", "3600s"]);
         let mut child = command
             .stdin(Stdio::null())
@@ -133,6 +158,7 @@ impl Host {
             run.look(child.id());
             if let Some(status) = child.try_wait().context("cannot wait for the host")? {
                 run.seconds = begun.elapsed().as_secs_f64();
+                run.cpu_seconds = ended_cpu_seconds() - before;
                 if status.success() {
                     return Ok(run);
                 }
@@ -140,6 +166,12 @@ impl Host {
             }
             thread::sleep(LOOK_INTERVAL);
         }
+    }
+
+    /// Waits until another process of this host has projected everything.
+    pub fn wait(&self) -> Result<()> {
+        let mut command = self.command(&["wait", "--until-caught-up", "--timeout", WAIT_LIMIT]);
+        process::run(command.args(&self.projections).stdout(Stdio::null()))
     }
 
     /// A command of the host in this place.
@@ -167,9 +199,11 @@ impl Running {
         Ok(Self(child))
     }
 
-    /// Its process.
-    pub fn id(&self) -> u32 {
-        self.0.id()
+    /// Processor time and memory so far.
+    pub fn usage(&self) -> Run {
+        let mut run = Run::default();
+        run.look(self.0.id());
+        run
     }
 
     /// Asks it to stop and waits for it.
@@ -195,21 +229,23 @@ impl Drop for Running {
 impl Run {
     fn look(&mut self, pid: u32) {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
-        if let Some(peak) = read("status").as_deref().and_then(memory_peak) {
-            self.memory_peak = self.memory_peak.max(peak);
-        }
-        if let Some(seconds) = read("stat")
-            .as_deref()
-            .and_then(|stat| cpu_seconds(stat, Of::Itself))
-        {
-            self.cpu_seconds = self.cpu_seconds.max(seconds);
-        }
+        let status = read("status").unwrap_or_default();
+        self.memory = memory(&status, "VmRSS:").unwrap_or(self.memory);
+        self.memory_peak = memory(&status, "VmHWM:").unwrap_or(self.memory_peak);
+        let stat = read("stat").unwrap_or_default();
+        self.cpu_seconds = cpu_seconds(&stat, Of::Itself).unwrap_or(self.cpu_seconds);
     }
 }
 
-/// The most memory that a process held, from `/proc/PID/status`.
-fn memory_peak(status: &str) -> Option<u64> {
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+/// Processor time of our own children that have ended.
+fn ended_cpu_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    cpu_seconds(&stat, Of::Children).unwrap_or(0.0)
+}
+
+/// What a process holds of memory, from `/proc/PID/status`.
+fn memory(status: &str, what: &str) -> Option<u64> {
+    let line = status.lines().find(|line| line.starts_with(what))?;
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -241,10 +277,10 @@ mod tests {
     #[test]
     fn the_kernels_tables_are_read() {
         assert_eq!(
-            memory_peak("VmPeak:\t 9 kB\nVmHWM:\t    100 kB\n"),
+            memory("VmPeak:\t 9 kB\nVmHWM:\t    100 kB\n", "VmHWM:"),
             Some(102_400)
         );
-        assert_eq!(memory_peak("no such line"), None);
+        assert_eq!(memory("no such line", "VmHWM:"), None);
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 30 20 20 0 4 0";
         assert_eq!(cpu_seconds(stat, Of::Itself), Some(2.0));
         assert_eq!(cpu_seconds(stat, Of::Children), Some(0.5));

@@ -2,17 +2,17 @@
 //!
 //! The server itself says when each transaction was committed, so nobody has to watch, and watching costs nothing.
 
-use std::{path::Path, process::Stdio, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use projector_testkit::Installation;
 use serde_json::{Value, json};
 
-use crate::process;
-
 use super::{
+    Scene,
     arena::Arena,
-    host::{Host, Of, Running},
+    host::{Host, Plugins, Running},
+    outcome::Outcome,
+    table::Table,
 };
 
 /// Events a second, one transaction each.
@@ -21,57 +21,102 @@ const EVENTS_PER_SECOND: usize = 200;
 /// How long an idle host is watched.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// Measures both ways of being woken; prints and returns what came out.
-pub fn run(installation: &Installation, program: &Path, seconds: usize) -> Result<Value> {
+/// How often commits with and without NOTIFY take turns.
+const TURNS: usize = 4;
+
+/// `[event_store] poll_interval`, as it is if nothing is said.
+const POLL_MS: f64 = 250.0;
+
+/// Milliseconds: the middle and the 99th of a hundred.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    p50: f64,
+    p99: f64,
+}
+
+/// What one way of waking came to.
+struct Measured {
+    name: &'static str,
+    append: Times,
+    commit: Times,
+    row: Option<Times>,
+    idle: Option<Idle>,
+}
+
+struct Idle {
+    statements_per_second: f64,
+    cpu_percent: f64,
+}
+
+/// Measures commits without a host, then both ways of being woken.
+pub fn run(scene: &mut Scene) -> Result<Outcome> {
+    let seconds = if scene.quick { 10 } else { 120 };
     let settings = [
         ("track_commit_timestamp", "on"),
         ("shared_preload_libraries", "pg_stat_statements"),
     ];
-    let mut arena = Arena::start(installation.clone(), &settings)?;
-    let mut all = Vec::new();
-    println!(
-        "{:<14} {:>19} {:>19} {:>19} {:>9} {:>7}",
-        "", "commit p50, p99 ms", "row p50, p99 ms", "ratio p50, p99", "idle st/s", "CPU %"
-    );
-    for (name, notify) in [("notified", true), ("polling only", false)] {
-        let measured = one(&mut arena, program, notify, EVENTS_PER_SECOND * seconds)?;
-        println!(
-            "{name:<14} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.1} {:>7.2}",
-            measured.commit.0,
-            measured.commit.1,
-            measured.row.0,
-            measured.row.1,
-            measured.row.0 / measured.commit.0,
-            measured.row.1 / measured.commit.1,
-            measured.idle_statements,
-            measured.idle_cpu,
-        );
-        all.push(json!({
-            "wake": name,
-            "events_per_second": EVENTS_PER_SECOND,
-            "commit_ms": { "p50": measured.commit.0, "p99": measured.commit.1 },
-            "row_ms": { "p50": measured.row.0, "p99": measured.row.1 },
-            "idle_statements_per_second": measured.idle_statements,
-            "idle_cpu_percent": measured.idle_cpu,
-        }));
+    let mut arena = Arena::start(scene.installation.clone(), &settings)?;
+    let events = EVENTS_PER_SECOND * seconds;
+    let program = &scene.program;
+    let mut all = scene.steps.run("commits without a host", || {
+        commits(&mut arena, program, events / 2)
+    })?;
+    for (name, notify) in [("host, notified", true), ("host, polling only", false)] {
+        all.push(scene.steps.run(name, || {
+            with_host(&mut arena, program, name, notify, events)
+        })?);
     }
-    Ok(Value::Array(all))
+    Ok(outcome(scene, &all))
 }
 
-struct Measured {
-    commit: (f64, f64),
-    row: (f64, f64),
-    idle_statements: f64,
-    idle_cpu: f64,
-}
-
-fn one(arena: &mut Arena, program: &Path, notify: bool, events: usize) -> Result<Measured> {
-    let host = Host::together(arena, program.to_path_buf())?;
-    host.configure(
-        "change_logs = false",
-        &format!("[event_store]\nnotify = {notify}\n"),
-        0,
+/// How long commits take with and without NOTIFY, in turn, while nobody listens.
+fn commits(arena: &mut Arena, program: &std::path::Path, events: usize) -> Result<Vec<Measured>> {
+    let host = Host::together(arena, program, Plugins::Shipped)?;
+    host.migrate()?;
+    let psql = |sql: &str| arena.server.psql(&host.database, sql);
+    psql(include_str!("sql/live.sql"))?;
+    psql(
+        "create table quiet_commits (like live_commits); create table loud_commits (like live_commits)",
     )?;
+    for _ in 0..TURNS {
+        for (keep, set) in [("quiet_commits", "disable"), ("loud_commits", "enable")] {
+            psql(&format!(
+                "alter table event_store.events {set} trigger events_wake; truncate live_commits"
+            ))?;
+            append(arena, &host.database, events / TURNS)?;
+            psql(&format!("insert into {keep} select * from live_commits"))?;
+        }
+    }
+    let measured = |name, table: &str| -> Result<Measured> {
+        psql(&format!(
+            "truncate live_commits; insert into live_commits select * from {table}"
+        ))?;
+        let (append, commit) = commit_times(arena, &host.database)?;
+        Ok(Measured {
+            name,
+            append,
+            commit,
+            row: None,
+            idle: None,
+        })
+    };
+    let all = vec![
+        measured("no host, no NOTIFY", "quiet_commits")?,
+        measured("no host, NOTIFY", "loud_commits")?,
+    ];
+    arena.drop_database(&host.database)?;
+    Ok(all)
+}
+
+fn with_host(
+    arena: &mut Arena,
+    program: &std::path::Path,
+    name: &'static str,
+    notify: bool,
+    events: usize,
+) -> Result<Measured> {
+    let host = Host::together(arena, program, Plugins::Shipped)?;
+    host.configure(&format!("[event_store]\nnotify = {notify}\n"), 0)?;
     host.migrate()?;
     let psql = |sql: &str| arena.server.psql(&host.database, sql);
     psql(include_str!("sql/live.sql"))?;
@@ -79,73 +124,168 @@ fn one(arena: &mut Arena, program: &Path, notify: bool, events: usize) -> Result
     let mut running = Running::start(&host)?;
     // One event first, so that the tables are there and everything has run once.
     psql("call live_append(1, '0'); truncate live_commits")?;
-    process::run(
-        host.command(&[
-            "wait",
-            "--until-caught-up",
-            "--timeout",
-            "60s",
-            "order",
-            "scheduling",
-            "service-request",
-        ])
-        .stdout(Stdio::null()),
-    )?;
-    psql("select pg_stat_statements_reset()")?;
-    let cpu = running.cpu_seconds();
-    thread::sleep(IDLE);
-    let cpu = running.cpu_seconds() - cpu;
-    let statements: f64 = psql(
-        "select coalesce(sum(calls), 0) from pg_stat_statements s join pg_database d on d.oid = s.dbid \
-         where d.datname = current_database() and query not like '%pg_stat_statements%'",
-    )?
-    .parse()?;
-    psql(&format!(
-        "call live_append({events}, '{} ms')",
-        1_000 / EVENTS_PER_SECOND
-    ))?;
-    process::run(
-        host.command(&[
-            "wait",
-            "--until-caught-up",
-            "--timeout",
-            "60s",
-            "order",
-            "scheduling",
-            "service-request",
-        ])
-        .stdout(Stdio::null()),
-    )?;
-    let times = psql(include_str!("sql/live_times.sql"))?;
+    host.wait()?;
+    let idle = watch_idle(arena, &host.database, &running)?;
+    append(arena, &host.database, events)?;
+    host.wait()?;
+    let (append, commit) = commit_times(arena, &host.database)?;
+    let [p50, p99, rows] = figures(&psql(include_str!("sql/live_rows.sql"))?)?;
     running.stop()?;
     arena.drop_database(&host.database)?;
-    let figures: Vec<f64> = times
-        .split('|')
-        .map(|figure| {
-            figure
-                .parse()
-                .with_context(|| format!("no figure: {times}"))
-        })
-        .collect::<Result<_>>()?;
-    let [commit, commit_99, row, row_99, rows] = figures.as_slice() else {
-        bail!("not the expected figures: {times}");
-    };
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let expected = events as f64;
-    if *rows < expected {
+    if rows < expected {
         bail!("only {rows} of {events} events have a row");
     }
     Ok(Measured {
-        commit: (*commit, *commit_99),
-        row: (*row, *row_99),
-        idle_statements: statements / IDLE.as_secs_f64(),
-        idle_cpu: 100.0 * cpu / IDLE.as_secs_f64(),
+        name,
+        append,
+        commit,
+        row: Some(Times { p50, p99 }),
+        idle: Some(idle),
     })
 }
 
-impl Running {
-    fn cpu_seconds(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
-        super::host::cpu_seconds(&stat, Of::Itself).unwrap_or(0.0)
+/// Statements and processor time of a host to which nothing happens.
+fn watch_idle(arena: &Arena, database: &str, running: &Running) -> Result<Idle> {
+    arena
+        .server
+        .psql(database, "select pg_stat_statements_reset()")?;
+    let before = running.usage().cpu_seconds;
+    thread::sleep(IDLE);
+    let cpu_seconds = running.usage().cpu_seconds - before;
+    let [statements] = figures(
+        &arena
+            .server
+            .psql(database, include_str!("sql/statements.sql"))?,
+    )?;
+    Ok(Idle {
+        statements_per_second: statements / IDLE.as_secs_f64(),
+        cpu_percent: 100.0 * cpu_seconds / IDLE.as_secs_f64(),
+    })
+}
+
+fn append(arena: &Arena, database: &str, events: usize) -> Result<()> {
+    let pause = 1_000 / EVENTS_PER_SECOND;
+    let call = format!("call live_append({events}, '{pause} ms')");
+    arena.server.psql(database, &call)?;
+    Ok(())
+}
+
+fn commit_times(arena: &Arena, database: &str) -> Result<(Times, Times)> {
+    let times = arena
+        .server
+        .psql(database, include_str!("sql/live_commits.sql"))?;
+    let [append, append_99, commit, commit_99] = figures(&times)?;
+    let times = |p50, p99| Times { p50, p99 };
+    Ok((times(append, append_99), times(commit, commit_99)))
+}
+
+/// The figures of one row.
+pub fn figures<const COUNT: usize>(row: &str) -> Result<[f64; COUNT]> {
+    let figures = row.trim().split('|').map(str::parse);
+    let figures: Vec<f64> = figures
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("not {COUNT} figures: {row}"))?;
+    <[f64; COUNT]>::try_from(figures)
+        .ok()
+        .with_context(|| format!("not {COUNT} figures: {row}"))
+}
+
+fn outcome(scene: &Scene, all: &[Measured]) -> Outcome {
+    let mut table = Table::new([
+        "milliseconds",
+        "append p50",
+        "p99",
+        "commit p50",
+        "p99",
+        "row p50",
+        "p99",
+        "idle st/s",
+        "idle CPU %",
+    ]);
+    let mut verdicts = Vec::new();
+    for measured in all {
+        let show = |figure: Option<f64>| figure.map_or_else(String::new, |it| format!("{it:.2}"));
+        table.row([
+            measured.name.to_owned(),
+            show(Some(measured.append.p50)),
+            show(Some(measured.append.p99)),
+            show(Some(measured.commit.p50)),
+            show(Some(measured.commit.p99)),
+            show(measured.row.map(|row| row.p50)),
+            show(measured.row.map(|row| row.p99)),
+            show(
+                measured
+                    .idle
+                    .as_ref()
+                    .map(|idle| idle.statements_per_second),
+            ),
+            show(measured.idle.as_ref().map(|idle| idle.cpu_percent)),
+        ]);
+        if let Some(row) = measured.row {
+            verdicts.push(verdict(measured.name, measured.commit, row));
+        }
+    }
+    if let [quiet, loud, ..] = all {
+        verdicts.insert(0, format!(
+            "NOTIFY: a commit takes {:.2} times as long at p50 and {:.2} times at p99, while nobody listens",
+            loud.commit.p50 / quiet.commit.p50,
+            loud.commit.p99 / quiet.commit.p99
+        ));
+    }
+    Outcome {
+        name: "live",
+        table: format!(
+            "{EVENTS_PER_SECOND} events a second, a transaction each, {}, {}\n\n{table}\n\n{}",
+            scene.installation.version(),
+            scene.machine,
+            verdicts.join("\n")
+        ),
+        figures: Value::Array(all.iter().map(json).collect()),
+        picture: None,
+    }
+}
+
+/// How far the rows are from what is wanted.
+fn verdict(name: &str, commit: Times, row: Times) -> String {
+    if name.contains("polling") {
+        let allowed = POLL_MS + 3.0 * commit.p50;
+        return format!(
+            "{name}: p99 {:.0} ms; wanted: at most the poll interval and 3 commits, {allowed:.0} ms",
+            row.p99
+        );
+    }
+    format!(
+        "{name}: p50 {:.2} × a commit's p50 (wanted: 2); p99 {:.2} × its p50 and {:.2} × its p99 (wanted: 3)",
+        row.p50 / commit.p50,
+        row.p99 / commit.p50,
+        row.p99 / commit.p99
+    )
+}
+
+fn json(measured: &Measured) -> Value {
+    let times = |times: Times| json!({ "p50": times.p50, "p99": times.p99 });
+    let idle = measured.idle.as_ref();
+    json!({
+        "name": measured.name,
+        "events_per_second": EVENTS_PER_SECOND,
+        "append_ms": times(measured.append),
+        "commit_ms": times(measured.commit),
+        "row_ms": measured.row.map(times),
+        "idle_statements_per_second": idle.map(|idle| idle.statements_per_second),
+        "idle_cpu_percent": idle.map(|idle| idle.cpu_percent),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_figures_is_read_whole_or_not_at_all() {
+        assert_eq!(figures("1|2.5\n").ok(), Some([1.0, 2.5]));
+        assert!(figures::<3>("1|2.5").is_err());
+        assert!(figures::<1>("").is_err());
     }
 }

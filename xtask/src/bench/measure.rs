@@ -11,7 +11,7 @@ pub struct Sample {
     pub seconds: f64,
     /// Processor time of its own process, if it has one.
     pub cpu_seconds: Option<f64>,
-    /// Processor time of the server's sessions.
+    /// Processor time of all processes of the server.
     pub server_cpu_seconds: f64,
     /// Most memory of its own process, if it has one.
     pub memory_peak: Option<u64>,
@@ -26,7 +26,7 @@ pub struct Results {
     pub postgres: String,
     /// Events in the store.
     pub events: usize,
-    /// Start and end of a host that has nothing to do; taken off its times.
+    /// Start and end of a host that has nothing to do; taken off its times, as of every contestant that was run idle.
     pub idle_seconds: f64,
     /// The contestants of each round, in one order.
     pub rounds: Vec<Vec<Sample>>,
@@ -49,7 +49,7 @@ impl Sample {
         Some(self.cpu_seconds? * 1e6 / self.count())
     }
 
-    /// Processor time of the server's sessions for each event, in microseconds.
+    /// Processor time of the server for each event, in microseconds.
     pub fn server_micros(&self) -> f64 {
         self.server_cpu_seconds * 1e6 / self.count()
     }
@@ -87,6 +87,19 @@ impl Results {
     pub fn ratio(&self, name: &str, than: &str) -> Option<Spread> {
         let pairs = self.of(name).zip(self.of(than));
         Spread::of(pairs.map(|(a, b)| a.rate() / b.rate()).collect())
+    }
+
+    /// How much more processor time one needs than another for an event, its own and the server's, in the same rounds.
+    pub fn processor_ratio(&self, name: &str, than: &str) -> Option<Spread> {
+        let total = |sample: &Sample| sample.own_micros().unwrap_or(0.0) + sample.server_micros();
+        let pairs = self.of(name).zip(self.of(than));
+        // Below the kernel's hundredth of a second there is nothing to compare.
+        Spread::of(pairs.map(|(a, b)| total(a) / total(b).max(0.01)).collect())
+    }
+
+    /// The most memory that one held in any round.
+    pub fn memory_peak(&self, name: &str) -> Option<u64> {
+        self.of(name).filter_map(|sample| sample.memory_peak).max()
     }
 }
 

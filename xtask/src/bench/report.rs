@@ -1,9 +1,10 @@
 //! The results as a table for people and as JSON for programs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::contest::{COMMITS, LISTENER, ORDER, ROWS, SQL, THREE};
 use super::measure::{Results, Sample, Spread};
+use super::table::Table;
 
 /// Ratios that are of interest: (words, who, than whom).
 pub const RATIOS: [(&str, &str, &str); 4] = [
@@ -23,57 +24,56 @@ pub const RATIOS: [(&str, &str, &str); 4] = [
 
 /// Contestants and ratios, for people.
 pub fn table(results: &Results) -> String {
-    let mut lines = vec![
-        format!(
-            "{} events, {}, {}",
-            results.events, results.postgres, results.machine
-        ),
-        String::new(),
-        format!(
-            "{:<32} {:>8} {:>26} {:>9} {:>9} {:>6}",
-            "", "events", "events/s: min, median, max", "host µs", "server µs", "MiB"
-        ),
-    ];
     let median = |figures: Vec<f64>| {
         Spread::of(figures).map_or_else(String::new, |spread| format!("{:.1}", spread.median))
     };
+    let mut contestants = Table::new([
+        "",
+        "events",
+        "events/s",
+        "min",
+        "max",
+        "host µs",
+        "server µs",
+        "MiB",
+    ]);
     for name in results.names() {
         let Some(rate) = results.spread(name, Sample::rate) else {
             continue;
         };
         let events = results.of(name).next().map_or(0, |sample| sample.events);
-        let own = results.of(name).filter_map(Sample::own_micros).collect();
-        let server = results.of(name).map(Sample::server_micros).collect();
-        let memory = results
-            .of(name)
-            .filter_map(|sample| sample.memory_peak)
-            .max();
-        lines.push(format!(
-            "{name:<32} {events:>8} {:>8.0} {:>8.0} {:>8.0} {:>9} {:>9} {:>6}",
-            rate.min,
-            rate.median,
-            rate.max,
-            median(own),
-            median(server),
+        let memory = results.memory_peak(name);
+        contestants.row([
+            name.to_owned(),
+            events.to_string(),
+            format!("{:.0}", rate.median),
+            format!("{:.0}", rate.min),
+            format!("{:.0}", rate.max),
+            median(results.of(name).filter_map(Sample::own_micros).collect()),
+            median(results.of(name).map(Sample::server_micros).collect()),
             memory.map_or_else(String::new, |bytes| (bytes >> 20).to_string()),
-        ));
+        ]);
     }
-    lines.push(String::new());
-    lines.push(format!(
-        "{:<52} {:>7} {:>7} {:>7}",
-        "ratio", "min", "median", "max"
-    ));
+    let mut compared = Table::new(["ratio", "median", "min", "max"]);
     for (words, spread) in ratios(results) {
-        lines.push(format!(
-            "{words:<52} {:>7.2} {:>7.2} {:>7.2}",
-            spread.min, spread.median, spread.max
-        ));
+        compared.row([
+            words,
+            format!("{:.2}", spread.median),
+            format!("{:.2}", spread.min),
+            format!("{:.2}", spread.max),
+        ]);
     }
-    lines.join("\n")
+    format!(
+        "{} events, {}, {}, {} rounds\n\n{contestants}\n\n{compared}",
+        results.events,
+        results.postgres,
+        results.machine,
+        results.rounds.len()
+    )
 }
 
 /// Everything, for programs.
-pub fn json(results: &Results) -> String {
+pub fn json(results: &Results) -> Value {
     let rounds = results.rounds.iter().map(|round| {
         let samples = round.iter().map(|sample| {
             json!({
@@ -91,15 +91,14 @@ pub fn json(results: &Results) -> String {
     let ratios = ratios(results).into_iter().map(|(words, spread)| {
         json!({ "ratio": words, "min": spread.min, "median": spread.median, "max": spread.max })
     });
-    let document = json!({
+    json!({
         "machine": results.machine,
         "postgres": results.postgres,
         "events": results.events,
         "idle_seconds": results.idle_seconds,
         "ratios": ratios.collect::<Vec<_>>(),
         "rounds": rounds.collect::<Vec<_>>(),
-    });
-    format!("{document:#}\n")
+    })
 }
 
 /// The ratios that could be taken.
@@ -120,10 +119,8 @@ pub fn ratios(results: &Results) -> Vec<(String, Spread)> {
             spread,
         ));
     }
-    // Processor time does not depend on who else is busy on the machine.
-    let pairs = results.of(ORDER).zip(results.of(SQL));
-    let total = |sample: &Sample| sample.own_micros().unwrap_or(0.0) + sample.server_micros();
-    if let Some(spread) = Spread::of(pairs.map(|(a, b)| total(a) / total(b)).collect()) {
+    // Processor time depends less on who else is busy on the machine.
+    if let Some(spread) = results.processor_ratio(ORDER, SQL) {
         all.push((
             "processor time of order, against set-based SQL".to_owned(),
             spread,

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use super::value::Written;
 use super::{Budget, JsonFault, array, cells};
-use crate::guest::bindings::{Cell, RowKey};
+use crate::guest::bindings::RowKey;
+use crate::guest::lookups::Found;
 
 /// Parses what a guest gave to `get-json`.
 ///
@@ -29,7 +30,7 @@ pub fn keys(text: &str, keys_max: usize, bytes_max: usize) -> Result<Vec<RowKey>
 
 /// The answer to `get-json`: an object of columns for each key, or null.
 #[must_use]
-pub fn rows(rows: &[Option<Vec<Cell>>]) -> String {
+pub fn rows(rows: &[Option<Vec<Found>>]) -> String {
     let rows: Vec<Option<Row<'_>>> = rows.iter().map(|row| row.as_deref().map(Row)).collect();
     serde_json::to_string(&rows)
         .expect("texts, numbers and maps with text keys always have a JSON form")
@@ -44,13 +45,13 @@ struct JsonKey<'a> {
     key: &'a RawValue,
 }
 
-struct Row<'a>(&'a [Cell]);
+struct Row<'a>(&'a [Found]);
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for cell in self.0 {
-            map.serialize_entry(&cell.column, &Written(&cell.value))?;
+            map.serialize_entry(&*cell.column, &Written(&cell.value))?;
         }
         map.end()
     }
@@ -75,7 +76,7 @@ mod tests {
             .is_err()
         );
         assert!(keys(r#"[{"table":"t"}]"#, 1, 1_000).is_err());
-        let cell = |column: &str, value| Cell {
+        let cell = |column: &str, value| Found {
             column: column.into(),
             value,
         };

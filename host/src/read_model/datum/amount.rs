@@ -4,7 +4,7 @@ use bigdecimal::BigDecimal;
 use std::str::FromStr as _;
 
 use super::{Datum, text};
-use crate::guest::bindings::Value;
+use crate::guest::writes::ValueRef;
 use crate::plugin::manifest::ColumnType;
 
 /// What one `add` adds to one column.
@@ -46,16 +46,14 @@ impl Amount {
     /// # Errors
     /// A sentence that says why the value is no amount for this column.
     pub fn from_value(
-        value: Value,
+        value: ValueRef<'_>,
         column_type: ColumnType,
         position: i64,
     ) -> Result<Self, String> {
         match column_type {
             ColumnType::BigInt => match value {
-                Value::Text(text) => whole(&text),
-                Value::Other((name, text)) if matches!(name.as_str(), "numeric" | "bigint") => {
-                    whole(&text)
-                }
+                ValueRef::Text(text) => whole(text),
+                ValueRef::Other("numeric" | "bigint", text) => whole(text),
                 other => match Datum::from_value(other, column_type, position)? {
                     Datum::BigInt(int) => Ok(Self::Whole(i128::from(int))),
                     _ => Err("add needs a number, not null".to_owned()),

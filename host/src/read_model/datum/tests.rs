@@ -3,7 +3,8 @@
 use super::*;
 
 fn check(value: Value, column_type: ColumnType, expected: Result<Value, &str>) {
-    let found = Datum::from_value(value.clone(), column_type, 7).map(|datum| datum.to_value());
+    let found =
+        Datum::from_value(ValueRef::from(&value), column_type, 7).map(|datum| datum.to_value());
     match (&found, &expected) {
         (Ok(found), Ok(expected)) => {
             assert_eq!(
@@ -147,7 +148,7 @@ fn other_values_fit_only_where_nothing_is_lost() {
 #[test]
 fn running_sums_that_leave_the_range_are_found_although_the_end_fits() {
     let amount = |text: &str| {
-        Amount::from_value(Value::Text(text.into()), ColumnType::BigInt, 1).expect("a whole number")
+        Amount::from_value(ValueRef::Text(text), ColumnType::BigInt, 1).expect("a whole number")
     };
     let mut sums = Sums::of(&amount("9223372036854775807"));
     assert!(sums.then(&amount("-9223372036854775807")));

@@ -1,0 +1,207 @@
+//! `cargo xtask bench --appends`: what waking the readers costs those who append.
+//!
+//! Sixteen sessions append one event a transaction as fast as they can, in turn with the store's trigger and without
+//! any; once also with one that always notifies, so that what the guard is good for can be seen. A writer is a procedure in
+//! the server: no client dilutes what a commit costs.
+
+use std::{collections::BTreeMap, path::Path, thread};
+
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+
+use super::{
+    Scene,
+    arena::Arena,
+    host::{Host, Plugins, Running},
+    live::figures,
+    measure::Spread,
+    outcome::Outcome,
+    table::Table,
+};
+
+const WRITERS: usize = 16;
+
+/// In so many seconds all sessions are there; then the writers begin.
+const LEAD: f64 = 0.7;
+
+/// What is wanted: so much of the throughput without a trigger.
+const SHARE_MIN: f64 = 0.9;
+
+/// Ways of waking: (words, the trigger that is enabled). The last one is for comparison and runs once.
+const WAKES: [(&str, Option<&str>); 3] = [
+    ("no trigger", None),
+    ("NOTIFY, guarded", Some("events_wake")),
+    ("NOTIFY, always", Some("bench_wake")),
+];
+const TRIGGERS: [&str; 2] = ["events_wake", "bench_wake"];
+
+/// Ways of appending: (words, the procedure's word).
+const WAYS: [(&str, &str); 2] = [("append()", "append"), ("INSERT", "insert")];
+
+/// Commits a second by listener, way and wake, a figure a round.
+type Rates = BTreeMap<(bool, usize, usize), Vec<f64>>;
+
+/// Measures without a host, then with one that listens.
+pub fn run(scene: &mut Scene) -> Result<Outcome> {
+    let (seconds, usual) = if scene.quick { (2.0, 4) } else { (3.0, 10) };
+    let rounds = scene.rounds.unwrap_or(usual);
+    let mut arena = Arena::start(scene.installation.clone(), &[("max_connections", "100")])?;
+    let mut rates = Rates::new();
+    for listening in [false, true] {
+        let name = match listening {
+            false => "nobody listens",
+            true => "a host listens",
+        };
+        scene.steps.run(&format!("{name}, {rounds} rounds"), || {
+            measure(
+                &mut arena,
+                &scene.program,
+                listening,
+                rounds,
+                seconds,
+                &mut rates,
+            )
+        })?;
+    }
+    Ok(outcome(scene, seconds, &rates))
+}
+
+fn measure(
+    arena: &mut Arena,
+    program: &Path,
+    listening: bool,
+    rounds: usize,
+    seconds: f64,
+    rates: &mut Rates,
+) -> Result<()> {
+    let host = Host::together(arena, program, Plugins::Order)?;
+    host.migrate()?;
+    arena
+        .server
+        .psql(&host.database, include_str!("sql/appends.sql"))?;
+    let mut running = match listening {
+        true => Some(Running::start(&host)?),
+        false => None,
+    };
+    for round in 0..rounds {
+        for (way, (_, word)) in WAYS.iter().enumerate() {
+            // Every other round goes backwards, so that growing tables are nobody's advantage; once is enough for what
+            // nobody should do.
+            let mut wakes: Vec<usize> = (0..if round == 0 { WAKES.len() } else { 2 }).collect();
+            if round % 2 == 1 {
+                wakes.reverse();
+            }
+            for wake in wakes {
+                choose(arena, &host.database, WAKES[wake].1)?;
+                let rate = appended(arena, &host.database, word, seconds)? / seconds;
+                rates.entry((listening, way, wake)).or_default().push(rate);
+                if running.is_some() {
+                    host.wait()?;
+                }
+            }
+        }
+    }
+    if let Some(running) = &mut running {
+        running.stop()?;
+    }
+    arena.drop_database(&host.database)
+}
+
+/// Leaves this trigger alone enabled.
+fn choose(arena: &Arena, database: &str, wanted: Option<&str>) -> Result<()> {
+    for trigger in TRIGGERS {
+        let word = if Some(trigger) == wanted {
+            "enable"
+        } else {
+            "disable"
+        };
+        let sql = format!("alter table event_store.events {word} trigger {trigger}");
+        arena.server.psql(database, &sql)?;
+    }
+    Ok(())
+}
+
+/// How many events all writers together have committed in this time.
+fn appended(arena: &Arena, database: &str, way: &str, seconds: f64) -> Result<f64> {
+    let since = arena.server.psql(
+        database,
+        &format!("select clock_timestamp() + {LEAD} * interval '1 second'"),
+    )?;
+    let call = format!(
+        "call bench_append('{way}', '{}', {seconds}, null)",
+        since.trim()
+    );
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| scope.spawn(|| arena.server.psql(database, &call)))
+            .collect();
+        let mut all = 0.0;
+        for writer in writers {
+            let said = writer
+                .join()
+                .map_err(|_| anyhow!("a writer ended early"))??;
+            let [commits] = figures(&said)?;
+            all += commits;
+        }
+        Ok(all)
+    })
+}
+
+fn outcome(scene: &Scene, seconds: f64, rates: &Rates) -> Outcome {
+    let mut table = Table::new(["", "commits/s", "min", "max", "to no trigger", "min", "max"]);
+    let (mut all, mut verdicts) = (Vec::new(), Vec::new());
+    for ((listening, way, wake), figures) in rates {
+        let without = rates.get(&(*listening, *way, 0)).into_iter().flatten();
+        let shares = figures
+            .iter()
+            .zip(without)
+            .map(|(with, without)| with / without);
+        let (Some(rate), Some(share)) = (Spread::of(figures.clone()), Spread::of(shares.collect()))
+        else {
+            continue;
+        };
+        let name = format!(
+            "{}, {}, {}",
+            if *listening {
+                "host listens"
+            } else {
+                "no host"
+            },
+            WAYS[*way].0,
+            WAKES[*wake].0
+        );
+        table.row([
+            name.clone(),
+            format!("{:.0}", rate.median),
+            format!("{:.0}", rate.min),
+            format!("{:.0}", rate.max),
+            format!("{:.3}", share.median),
+            format!("{:.3}", share.min),
+            format!("{:.3}", share.max),
+        ]);
+        if WAKES[*wake].1 == Some("events_wake") {
+            let word = if share.median >= SHARE_MIN {
+                "met"
+            } else {
+                "missed"
+            };
+            verdicts.push(format!("{name}: {word}"));
+        }
+        all.push(json!({
+            "name": name,
+            "commits_per_second": figures,
+            "share": { "median": share.median, "min": share.min, "max": share.max },
+        }));
+    }
+    Outcome {
+        name: "appends",
+        table: format!(
+            "{WRITERS} writers, {seconds} s a turn, {}, {}\n\n{table}\n\nat least {SHARE_MIN} of the throughput without a trigger is wanted:\n{}",
+            scene.installation.version(),
+            scene.machine,
+            verdicts.join("\n")
+        ),
+        figures: Value::Array(all),
+        picture: None,
+    }
+}
