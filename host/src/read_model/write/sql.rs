@@ -39,6 +39,30 @@ pub(super) struct Place {
     pub(super) parameters: usize,
     /// A condition that must hold for it to do anything: it is one of several in a larger statement.
     pub(super) gate: Option<&'static str>,
+    /// How many rows it is given.
+    pub(super) rows: Few,
+}
+
+/// Whether a statement is given so few rows that it should be planned for them: otherwise the server expects ten, and
+/// reads the whole of a small table for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Few {
+    /// This many at most.
+    Rows(usize),
+    /// No.
+    #[default]
+    Many,
+}
+
+impl Few {
+    /// Rounded up, since each number is a statement of its own.
+    pub(super) fn of(rows: usize) -> Self {
+        let bounds = [1, 4, 16];
+        bounds
+            .into_iter()
+            .find(|bound| rows <= *bound)
+            .map_or(Self::Many, Self::Rows)
+    }
 }
 
 impl Place {
@@ -62,6 +86,7 @@ pub(super) enum Conflict {
 
 /// Numbers parameters and collects the arrays of an `unnest`.
 struct Unnest {
+    rows: Few,
     parameters: usize,
     arrays: Vec<String>,
     names: Vec<String>,
@@ -70,6 +95,7 @@ struct Unnest {
 impl Unnest {
     fn new(place: Place) -> Self {
         Self {
+            rows: place.rows,
             parameters: place.parameters,
             arrays: Vec::new(),
             names: Vec::new(),
@@ -99,11 +125,14 @@ impl Unnest {
         } else {
             ("", "")
         };
-        format!(
-            "unnest({}){with} AS u({}{ord})",
-            self.arrays.join(", "),
-            self.names.join(", ")
-        )
+        let arrays = self.arrays.join(", ");
+        let rows = match self.rows {
+            Few::Rows(rows) => {
+                format!("(SELECT * FROM unnest({arrays}){with} LIMIT {rows})")
+            }
+            Few::Many => format!("unnest({arrays}){with}"),
+        };
+        format!("{rows} AS u({}{ord})", self.names.join(", "))
     }
 }
 
@@ -146,8 +175,11 @@ pub(super) fn present(schema: &Identifier, shape: &TableShape) -> String {
 }
 
 /// The rows of these keys: the key's place, the checkpoint, whether there is a row, and its columns.
-pub(in super::super) fn select(source: &Source, shape: &TableShape) -> String {
-    let mut unnest = Unnest::new(Place::default());
+pub(in super::super) fn select(source: &Source, shape: &TableShape, keys: usize) -> String {
+    let mut unnest = Unnest::new(Place {
+        rows: Few::of(keys),
+        ..Place::default()
+    });
     unnest.keys(shape);
     let columns = shape.table.columns.iter().map(|column| {
         let as_text = matches!(

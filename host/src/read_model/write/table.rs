@@ -4,7 +4,7 @@ use sqlx::Arguments as _;
 use sqlx::postgres::PgArguments;
 
 use super::Error;
-use super::sql::{self, Conflict, Place};
+use super::sql::{self, Conflict, Few, Place};
 use crate::database::identifier::Identifier;
 use crate::plugin::manifest::ColumnType;
 use crate::read_model::bind;
@@ -21,11 +21,12 @@ pub(super) struct Table<'a> {
 /// The condition under which a part of a larger statement does anything.
 pub(super) type Gate = Option<&'static str>;
 
-/// The place after what is bound already.
-pub(super) fn place(arguments: &PgArguments, gate: Gate) -> Place {
+/// The place after what is bound already, of a statement for so many rows.
+pub(super) fn place(arguments: &PgArguments, gate: Gate, rows: usize) -> Place {
     Place {
         parameters: arguments.len(),
         gate,
+        rows: Few::of(rows),
     }
 }
 
@@ -36,7 +37,7 @@ impl Table<'_> {
         gate: Gate,
         keys: &[&Key],
     ) -> Result<String, Error> {
-        let place = place(arguments, gate);
+        let place = place(arguments, gate, keys.len());
         self.add_keys(arguments, keys.iter().copied())?;
         Ok(sql::delete(self.schema, self.shape, place))
     }
@@ -49,7 +50,8 @@ impl Table<'_> {
         conflict: Conflict,
         but_for: Option<&str>,
     ) -> Result<String, Error> {
-        let place = place(arguments, gate);
+        // It joins nothing, so there is nothing to plan.
+        let place = place(arguments, gate, usize::MAX);
         for (at, column) in self.shape.table.columns.iter().enumerate() {
             let values = rows.iter().map(|row| &row[at]);
             bind::add(arguments, column.column_type, values).map_err(|why| self.encode(&*why))?;

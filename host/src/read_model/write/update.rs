@@ -127,8 +127,8 @@ impl Table<'_> {
         group: &Alike<'_>,
         returning: bool,
     ) -> Result<String, Error> {
-        let place = place(arguments, gate);
         let rows = &group.rows;
+        let place = place(arguments, gate, rows.len());
         self.add_keys(arguments, rows.iter().map(|(key, _, _)| *key))?;
         let mut columns = group.columns.clone();
         if group.masked {
