@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use projector_host::guest::bindings::{Change, Value, Write};
-use projector_host::read_model::check::{Shapes, lookup_key};
+use projector_host::guest::writes::Keys;
+use projector_host::read_model::check::{Shapes, lookup_keys};
 use projector_host::read_model::fold::Known;
 use sqlx::Executor as _;
 
@@ -30,9 +31,11 @@ fn one_of_each() -> (Vec<Write>, Vec<(i64, bool)>) {
 fn known(shapes: &Shapes, rows: &[(i64, bool)]) -> Known {
     let mut known = Known::default();
     for &(number, present) in rows {
-        let target = write(0, number, Change::Remove).target;
-        let (table, key) = lookup_key(shapes, target).expect("a good key");
-        known.insert(table, key, present);
+        let named = Keys::from_list(&[write(0, number, Change::Remove).target]);
+        let keys = lookup_keys(shapes, &named.expect("not large")).expect("a good key");
+        for (table, key) in keys {
+            known.insert(table, key, present);
+        }
     }
     known
 }
