@@ -52,7 +52,7 @@ pub fn run(scene: &mut Scene) -> Result<Outcome> {
             false => "nobody listens",
             true => "a host listens",
         };
-        scene.steps.run(&format!("{name}, {rounds} rounds"), || {
+        scene.steps.run(&format!("{name}, {rounds} times"), || {
             measure(
                 &mut arena,
                 &scene.program,
