@@ -14,7 +14,7 @@ pub struct Identity {
 
 impl Identity {
     /// The key of this row in a table keyed by the merchant and this column.
-    pub fn key(&self, table: &str, column: &str) -> Key {
+    pub fn key(&self, table: &'static str, column: &'static str) -> Key {
         Key::new(table)
             .part("merchant_id", self.merchant)
             .part(column, self.uuid)

@@ -41,7 +41,7 @@ impl ChangeLog {
         if !self.is_kept {
             return;
         }
-        rows.row(order.key(CHANGE_LOGS, "order_uuid"))
+        rows.row(&order.key(CHANGE_LOGS, "order_uuid"))
             .key("position", Value::Position)
             .set("action", entry.action)
             .set("operator_uuid", entry.operator)

@@ -30,7 +30,7 @@ pub fn create(
         status: created.status,
         amount_cents: created.amount_cents.0,
     };
-    insert(rows.row(key.clone()), created);
+    insert(rows.row(&key), created);
     let after = picture(&key, log, rows)?;
     log.write(order, entry, after, rows);
     totals::enter(order.merchant, share, rows);
@@ -56,7 +56,7 @@ pub fn change(
         before: log.picture(row),
     };
     let new = share_after(old, &change);
-    patch(rows.row(key.clone()), change);
+    patch(rows.row(&key), change);
     let after = picture(&key, log, rows)?;
     log.write(order, entry, after, rows);
     totals::shift(order.merchant, old, new, rows);

@@ -18,11 +18,11 @@ pub fn apply(event: ScheduleEvent, rows: &mut Rows<'_>) -> Result<(), Failure> {
                 worker: created.assigned_user_uuid,
                 status: created.status,
             };
-            insert(rows.row(key), *created);
+            insert(rows.row(&key), *created);
             Some(new)
         }
         (Some(old), ScheduleChange::Updated(updated)) => {
-            rows.row(key)
+            rows.row(&key)
                 .set("worker_uuid", updated.assigned_user_uuid)
                 .set("start_at", updated.start_at)
                 .set("end_at", updated.end_at)
@@ -36,7 +36,7 @@ pub fn apply(event: ScheduleEvent, rows: &mut Rows<'_>) -> Result<(), Failure> {
             })
         }
         (Some(old), ScheduleChange::Status(changed)) => {
-            rows.row(key)
+            rows.row(&key)
                 .set("status", changed.status)
                 .set("updated_at", changed.updated_at)
                 .set("last_position", Value::Position)
@@ -47,7 +47,7 @@ pub fn apply(event: ScheduleEvent, rows: &mut Rows<'_>) -> Result<(), Failure> {
             })
         }
         (Some(_), ScheduleChange::Deleted) => {
-            rows.row(key).remove();
+            rows.row(&key).remove();
             None
         }
         (old, _) => old,

@@ -2,50 +2,64 @@
 
 use std::rc::Rc;
 
-use crate::bindings::projector::projection::types::{Event, Failure as ContractFailure, Write};
+use crate::contract::{Failure as ContractFailure, Write};
+use crate::event::Event;
 use crate::key::Keys;
 use crate::projection::Projection;
 use crate::rows::{ReadModel, Rows};
 use crate::schema::Schema;
 
-/// Decodes, looks up, handles. The first failure in the order of events is the batch's.
+/// How many events are decoded before they are handled: enough that look-ups are few, and so few that what the events
+/// were decoded into takes little memory. Fewer outside a component, so that tests always go over the end.
+const DECODED_MAX: usize = if cfg!(target_arch = "wasm32") {
+    4_096
+} else {
+    100
+};
+
+/// Decodes, looks up, handles, some thousands of events at a time. The first failure in the order of events is the
+/// batch's.
 pub(crate) fn run<P: Projection>(
     projection: &P,
     schema: &Rc<Schema>,
     read_model: &dyn ReadModel,
     events: &[Event],
 ) -> Result<Vec<Write>, ContractFailure> {
-    let mut inputs = Vec::with_capacity(events.len());
-    let mut undecoded = None;
-    for event in events {
-        match projection.decode(event) {
-            Ok(input) => inputs.push(input),
-            Err(failure) => {
-                undecoded = Some(failure.at(Some(inputs.len())));
-                break;
+    let mut rows = Rows::new(read_model, Rc::clone(schema), events);
+    let mut inputs = Vec::with_capacity(events.len().min(DECODED_MAX));
+    let mut keys = Keys::default();
+    for (part, events) in events.chunks(DECODED_MAX).enumerate() {
+        let first = part * DECODED_MAX;
+        let mut undecoded = None;
+        for event in events {
+            match projection.decode(event) {
+                Ok(input) => inputs.push(input),
+                Err(failure) => {
+                    undecoded = Some(failure.at(Some(first + inputs.len())));
+                    break;
+                }
             }
         }
-    }
-    let mut keys = Keys::default();
-    for (event, input) in events.iter().zip(&inputs) {
-        if let Some(input) = input {
-            projection.lookups(event, input, &mut keys);
+        for (index, (event, input)) in events.iter().zip(&inputs).enumerate() {
+            if let Some(input) = input {
+                keys.begin(first + index);
+                projection.lookups(event, input, &mut keys);
+            }
+        }
+        rows.prefetch(&mut keys);
+        for (index, (event, input)) in events.iter().zip(inputs.drain(..)).enumerate() {
+            if let Some(input) = input {
+                rows.begin(first + index);
+                projection
+                    .handle(event, input, &mut rows)
+                    .map_err(|failure| failure.at(Some(first + index)))?;
+            }
+        }
+        if let Some(failure) = undecoded {
+            return Err(failure);
         }
     }
-    let mut rows = Rows::new(read_model, Rc::clone(schema), events);
-    rows.prefetch(keys);
-    for (index, (event, input)) in events.iter().zip(inputs).enumerate() {
-        if let Some(input) = input {
-            rows.begin(index);
-            projection
-                .handle(event, input, &mut rows)
-                .map_err(|failure| failure.at(Some(index)))?;
-        }
-    }
-    match undecoded {
-        Some(failure) => Err(failure),
-        None => Ok(rows.finish()),
-    }
+    Ok(rows.finish())
 }
 
 #[cfg(test)]
@@ -54,8 +68,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::run;
-    use crate::bindings::projector::projection::read_model::LookupError;
-    use crate::bindings::projector::projection::types::{Cell, RowKey};
+    use crate::contract::{Found, LookupError, Maybe, RowKey, Text};
     use crate::prelude::*;
     use crate::rows::ReadModel;
     use crate::schema::Schema;
@@ -65,7 +78,7 @@ mod tests {
     struct Reader;
 
     fn row(event: &Event) -> Key {
-        Key::new("things").part("id", event.data.as_str())
+        Key::new("things").part("id", event.data)
     }
 
     impl Projection for Reader {
@@ -104,12 +117,12 @@ mod tests {
     }
 
     impl ReadModel for Counting {
-        fn get(&self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupError> {
+        fn get(&self, keys: &[RowKey]) -> Result<Found, LookupError> {
             self.calls.borrow_mut().push(keys.len());
             if keys.len() > self.keys_max {
-                return Err(LookupError::TooMany(String::new()));
+                return Err(LookupError::TooMany(Text::new("")));
             }
-            Ok(vec![None; keys.len()])
+            Ok(vec![Maybe::None; keys.len()].into())
         }
     }
 
@@ -138,6 +151,6 @@ mod tests {
     #[test]
     fn a_row_that_was_not_announced_costs_one_lookup_of_its_own() {
         let late = event("late", "Seen", "7");
-        check(&[late.clone(), late], 100, &[1]);
+        check(&[late, late], 100, &[1]);
     }
 }

@@ -16,42 +16,40 @@ const DEPTH_MAX: usize = 128;
 /// The form that the host answers for a column of this type: `int` for bigint, `float` for double precision,
 /// `boolean`, `bytes`, `texts`, and canonical text for all others. `position` is that of the write's event.
 pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) -> Value {
-    let fitting = match (column_type, &value) {
+    let fitting = match (column_type, value) {
         (_, Value::Null) => return Value::Null,
         (_, Value::Position) => {
             let number = i64::try_from(position).unwrap_or(i64::MAX);
             return canonical(column_type, Value::Int(number), position);
         }
         (ColumnType::Text, Value::Text(_)) | (ColumnType::BigInt, Value::Int(_)) => None,
-        (ColumnType::Uuid, Value::Text(text)) if Uuid::is_final(text) => None,
-        (ColumnType::Timestamptz, Value::Text(text)) if Timestamp::is_final(text) => None,
-        (ColumnType::BigInt, Value::Text(text) | Value::Other((_, text))) => {
-            whole(text).map(Value::Int)
+        (ColumnType::Uuid, Value::Text(text)) if Uuid::is_final(&text) => None,
+        (ColumnType::Timestamptz, Value::Text(text)) if Timestamp::is_final(&text) => None,
+        (ColumnType::BigInt, Value::Text(text) | Value::Other(_, text)) => {
+            whole(&text).map(Value::Int)
         }
-        (ColumnType::Double, Value::Int(number)) => Some(Value::Float(*number as f64)),
-        (ColumnType::Double, Value::Text(text) | Value::Other((_, text))) => {
+        (ColumnType::Double, Value::Int(number)) => Some(Value::Float(number as f64)),
+        (ColumnType::Double, Value::Text(text) | Value::Other(_, text)) => {
             text.parse().ok().map(Value::Float)
         }
-        (ColumnType::Boolean, Value::Text(text) | Value::Other((_, text))) => {
+        (ColumnType::Boolean, Value::Text(text) | Value::Other(_, text)) => {
             text.parse().ok().map(Value::Boolean)
         }
-        (ColumnType::Numeric, Value::Int(number)) => Some(Value::Text(number.to_string())),
-        (ColumnType::Numeric, Value::Float(number)) => Some(Value::Text(number.to_string())),
-        (ColumnType::Numeric, Value::Text(text) | Value::Other((_, text))) => {
-            Decimal::parse(text).map(|number| Value::Text(number.to_string()))
+        (ColumnType::Numeric, Value::Int(number)) => Some(number.to_string().into()),
+        (ColumnType::Numeric, Value::Float(number)) => Some(number.to_string().into()),
+        (ColumnType::Numeric, Value::Text(text) | Value::Other(_, text)) => {
+            Decimal::parse(&text).map(|number| number.to_string().into())
         }
-        (ColumnType::Timestamptz, Value::Text(text) | Value::Other((_, text))) => {
-            Timestamp::parse_with_offset(text).map(Value::from)
+        (ColumnType::Timestamptz, Value::Text(text) | Value::Other(_, text)) => {
+            Timestamp::parse_with_offset(&text).map(Value::from)
         }
-        (ColumnType::Uuid, Value::Text(text) | Value::Other((_, text))) => {
-            Uuid::parse(text).map(Value::from)
+        (ColumnType::Uuid, Value::Text(text) | Value::Other(_, text)) => {
+            Uuid::parse(&text).map(Value::from)
         }
-        (ColumnType::Jsonb, Value::Text(text) | Value::Other((_, text))) => {
-            json(text).map(Value::Text)
+        (ColumnType::Jsonb, Value::Text(text) | Value::Other(_, text)) => {
+            json(&text).map(Value::from)
         }
-        (ColumnType::Text | ColumnType::Date, Value::Other((_, text))) => {
-            Some(Value::Text(text.clone()))
-        }
+        (ColumnType::Text | ColumnType::Date, Value::Other(_, text)) => Some(Value::Text(text)),
         _ => None,
     };
     fitting.unwrap_or(value)

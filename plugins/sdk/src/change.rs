@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::bindings::projector::projection::types::{Cell, Change};
 use crate::canonical::canonical;
+use crate::contract::{Cell, Change, Text};
 use crate::description::ColumnType;
 use crate::row::Row;
 use crate::schema::TableSchema;
@@ -60,11 +60,7 @@ fn with(mut row: Row, cells: &[Cell], position: u64) -> Row {
 fn matches(row: &Row, cells: &[Cell], position: u64) -> bool {
     cells.iter().all(|cell| {
         row.table.column(&cell.column).is_some_and(|place| {
-            let wanted = canonical(
-                row.table.columns[place].column_type,
-                cell.value.clone(),
-                position,
-            );
+            let wanted = canonical(row.table.columns[place].column_type, cell.value, position);
             row.values[place] == wanted
         })
     })
@@ -74,7 +70,7 @@ fn add(row: &mut Row, cells: &[Cell], position: u64) {
     for cell in cells {
         if let Some(place) = row.table.column(&cell.column) {
             let column_type = row.table.columns[place].column_type;
-            let amount = canonical(column_type, cell.value.clone(), position);
+            let amount = canonical(column_type, cell.value, position);
             if let Some(sum) = sum(column_type, &row.values[place], &amount) {
                 row.values[place] = sum;
             }
@@ -89,10 +85,10 @@ pub(crate) fn sum(column_type: ColumnType, value: &Value, amount: &Value) -> Opt
         return Some(Value::Float(value + amount));
     }
     if value.is_null() {
-        return Some(amount.clone());
+        return Some(*amount);
     }
     if amount.is_null() {
-        return Some(value.clone());
+        return Some(*value);
     }
     if let (Value::Int(value), Value::Int(amount)) = (value, amount) {
         return Some(Value::whole(i128::from(*value) + i128::from(*amount)));
@@ -101,16 +97,16 @@ pub(crate) fn sum(column_type: ColumnType, value: &Value, amount: &Value) -> Opt
     Some(match column_type {
         ColumnType::BigInt => match sum.to_i64() {
             Some(number) => Value::Int(number),
-            None => Value::Other(("numeric".to_owned(), sum.to_string())),
+            None => Value::Other(Text::new("numeric"), sum.to_string().into()),
         },
-        _ => Value::Text(sum.to_string()),
+        _ => sum.to_string().into(),
     })
 }
 
 fn decimal(value: &Value) -> Option<Decimal> {
     match value {
         Value::Int(number) => Decimal::parse(&number.to_string()),
-        Value::Text(text) | Value::Other((_, text)) => Decimal::parse(text),
+        Value::Text(text) | Value::Other(_, text) => Decimal::parse(text),
         _ => None,
     }
 }
@@ -120,7 +116,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::apply;
-    use crate::bindings::projector::projection::types::{Cell, Change};
+    use crate::contract::{Cell, Change, List, Text};
     use crate::description::{ColumnType, Description, Table};
     use crate::row::Row;
     use crate::schema::{Schema, TableSchema};
@@ -138,12 +134,12 @@ mod tests {
         }
     }
 
-    fn cells(cells: &[(&str, Value)]) -> Vec<Cell> {
-        let cell = |(column, value): &(&str, Value)| Cell {
-            column: (*column).to_owned(),
-            value: value.clone(),
+    fn cells(cells: &[(&'static str, Value)]) -> List<Cell> {
+        let cell = |&(column, value): &(&'static str, Value)| Cell {
+            column: Text::new(column),
+            value,
         };
-        cells.iter().map(cell).collect()
+        cells.iter().map(cell).collect::<Vec<_>>().into()
     }
 
     /// The change on an absent row, and on the row (a: 1, b: "2.5").
@@ -170,18 +166,14 @@ mod tests {
     fn every_write_does_what_the_contract_says() {
         let b: Value = "2.5".into();
         let given = || cells(&[("b", "7".into())]);
-        check(
-            Change::Insert(given()),
-            Some((5, "7".into())),
-            Some((1, b.clone())),
-        );
+        check(Change::Insert(given()), Some((5, "7".into())), Some((1, b)));
         check(
             Change::Put(given()),
             Some((5, "7".into())),
             Some((5, "7".into())),
         );
         check(
-            Change::Put(Vec::new()),
+            Change::Put(cells(&[])),
             Some((5, Value::Null)),
             Some((5, Value::Null)),
         );
@@ -194,7 +186,7 @@ mod tests {
         check(
             Change::Patch(cells(&[("a", Value::Position)])),
             None,
-            Some((9, b.clone())),
+            Some((9, b)),
         );
         check(
             Change::Add(given()),
@@ -204,7 +196,7 @@ mod tests {
         check(
             Change::Add(cells(&[("a", (-3_i64).into())])),
             Some((-3, Value::Null)),
-            Some((-2, b.clone())),
+            Some((-2, b)),
         );
         check(Change::Remove, None, None);
         check(
@@ -215,7 +207,7 @@ mod tests {
         check(
             Change::RemoveWhere(cells(&[("b", Value::Null)])),
             None,
-            Some((1, b.clone())),
+            Some((1, b)),
         );
         check(
             Change::RemoveWhere(cells(&[("a", 2_i64.into())])),
@@ -241,7 +233,7 @@ mod tests {
                 1,
                 &mut row,
             );
-            assert_eq!(row.as_ref().and_then(|row| row.get("a")), Some(&expected));
+            assert_eq!(row.as_ref().and_then(|row| row.get("a")), Some(expected));
         }
     }
 }

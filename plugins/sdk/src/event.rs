@@ -3,10 +3,33 @@
 use serde::Deserialize;
 use serde_json::error::Category;
 
+use crate::contract::Text;
 use crate::failure::Failure;
 use crate::types::Timestamp;
 
-pub use crate::bindings::projector::projection::types::Event;
+/// One event as the store holds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C)]
+pub struct Event {
+    /// Rises strictly inside a batch and over batches.
+    pub position: u64,
+    /// The event's own identifier.
+    pub id: Text,
+    /// The stream that it belongs to.
+    pub stream: Text,
+    /// Place within the stream, from 1; 0 when the store has none.
+    pub version: u64,
+    /// Its type.
+    pub event_type: Text,
+    /// Version of the payload's shape.
+    pub schema_version: u32,
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub recorded_at: i64,
+    /// JSON text as stored; see [`data`](Self::data).
+    pub data: Text,
+    /// JSON text, `{}` when absent.
+    pub metadata: Text,
+}
 
 impl Event {
     /// The payload, which must be a JSON object. Unknown fields are ignored unless `T` says otherwise; an absent
@@ -15,8 +38,8 @@ impl Event {
     /// # Errors
     ///
     /// Rejects the event with `missing-field`, `invalid-field` or `malformed-json`; the message names the field.
-    pub fn data<'event, T: Deserialize<'event>>(&'event self) -> Result<T, Failure> {
-        object(&self.data)
+    pub fn data<T: Deserialize<'static>>(&self) -> Result<T, Failure> {
+        object(self.data.as_str())
     }
 
     /// The metadata, read like [`data`](Self::data).
@@ -24,8 +47,8 @@ impl Event {
     /// # Errors
     ///
     /// As [`data`](Self::data).
-    pub fn metadata<'event, T: Deserialize<'event>>(&'event self) -> Result<T, Failure> {
-        object(&self.metadata)
+    pub fn metadata<T: Deserialize<'static>>(&self) -> Result<T, Failure> {
+        object(self.metadata.as_str())
     }
 
     /// When the store recorded the event.

@@ -7,7 +7,8 @@ macro_rules! export {
     ($projection:ty) => {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
-            use $crate::__private::{Guest, bindings};
+            use $crate::__private::bindings::exports::projector::projection::manifest;
+            use $crate::__private::{Guest, boundary};
 
             ::std::thread_local! {
                 static GUEST: Guest<$projection> = const { Guest::new() };
@@ -15,29 +16,35 @@ macro_rules! export {
 
             struct Component;
 
-            impl bindings::exports::projector::projection::manifest::Guest for Component {
+            impl manifest::Guest for Component {
                 fn describe(
                     config: ::std::string::String,
-                ) -> ::core::result::Result<
-                    bindings::exports::projector::projection::manifest::Description,
-                    ::std::string::String,
-                > {
+                ) -> ::core::result::Result<manifest::Description, ::std::string::String> {
                     GUEST.with(|guest| guest.describe(config))
                 }
             }
 
-            impl bindings::exports::projector::projection::projector::Guest for Component {
-                fn project(
-                    batch: ::std::vec::Vec<$crate::Event>,
-                ) -> ::core::result::Result<
-                    ::std::vec::Vec<bindings::projector::projection::types::Write>,
-                    bindings::projector::projection::types::Failure,
-                > {
-                    GUEST.with(|guest| guest.project(&batch))
-                }
+            #[unsafe(export_name = "projector:projection/manifest@0.1.0#describe")]
+            unsafe extern "C" fn describe(config: *mut u8, length: usize) -> *mut u8 {
+                // SAFETY: called by the host, as the contract says.
+                unsafe { manifest::_export_describe_cabi::<Component>(config, length) }
             }
 
-    bindings::export_component!(Component with_types_in $crate::__private::bindings);
+            #[unsafe(export_name = "cabi_post_projector:projection/manifest@0.1.0#describe")]
+            unsafe extern "C" fn described(description: *mut u8) {
+                // SAFETY: called by the host with what `describe` returned.
+                unsafe { manifest::__post_return_describe::<Component>(description) }
+            }
+
+            #[unsafe(export_name = "projector:projection/projector@0.1.0#project")]
+            unsafe extern "C" fn project(
+                events: *const $crate::Event,
+                count: usize,
+            ) -> *const boundary::Projected {
+                let run = |events| GUEST.with(|guest| guest.project(events));
+                // SAFETY: called by the host, as the contract says.
+                unsafe { boundary::project(events, count, run) }
+            }
         };
 
         #[cfg(not(target_arch = "wasm32"))]

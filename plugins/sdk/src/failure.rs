@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bindings::projector::projection::types;
+use crate::contract;
 
 /// What the host should do about a [`Failure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,16 +69,16 @@ impl Failure {
     }
 
     /// The contract's form, naming the event at this index of the batch when it is known.
-    pub(crate) fn at(self, event: Option<usize>) -> types::Failure {
-        let fault = types::Fault {
-            event: event.and_then(|index| u32::try_from(index).ok()),
-            code: self.code,
-            message: self.message,
+    pub(crate) fn at(self, event: Option<usize>) -> contract::Failure {
+        let fault = contract::Fault {
+            event: event.and_then(|index| u32::try_from(index).ok()).into(),
+            code: self.code.into(),
+            message: self.message.into(),
         };
         match self.kind {
-            Kind::Retry => types::Failure::Retry(fault),
-            Kind::Rejected => types::Failure::Rejected(fault),
-            Kind::Fatal => types::Failure::Fatal(fault),
+            Kind::Retry => contract::Failure::Retry(fault),
+            Kind::Rejected => contract::Failure::Rejected(fault),
+            Kind::Fatal => contract::Failure::Fatal(fault),
         }
     }
 

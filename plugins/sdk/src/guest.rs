@@ -5,11 +5,9 @@ use std::rc::Rc;
 
 use crate::batch;
 use crate::bindings::exports::projector::projection::manifest;
-use crate::bindings::projector::projection::read_model::{self, LookupError};
-use crate::bindings::projector::projection::types::{
-    Cell, Event, Failure as ContractFailure, RowKey, Write,
-};
 use crate::config::Config;
+use crate::contract::{Failure as ContractFailure, Found, List, LookupError, RowKey, Write};
+use crate::event::Event;
 use crate::failure::Failure;
 use crate::log;
 use crate::projection::Projection;
@@ -50,14 +48,14 @@ impl<P: Projection> Guest<P> {
     ///
     /// The first failure in the order of events; fatal when `describe` did not come first, since the projection
     /// would not know its configuration.
-    pub fn project(&self, events: &[Event]) -> Result<Vec<Write>, ContractFailure> {
+    pub fn project(&self, events: &[Event]) -> Result<List<Write>, ContractFailure> {
         let loaded = self.loaded.borrow();
         let Some((projection, schema)) = loaded.as_ref() else {
             return Err(
                 Failure::fatal("not-described", "`describe` must come before `project`").at(None),
             );
         };
-        batch::run(projection, schema, &Host, events)
+        batch::run(projection, schema, &Host, events).map(List::from)
     }
 }
 
@@ -71,8 +69,14 @@ impl<P: Projection> Default for Guest<P> {
 struct Host;
 
 impl ReadModel for Host {
-    fn get(&self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupError> {
-        read_model::get(keys)
+    #[cfg(target_arch = "wasm32")]
+    fn get(&self, keys: &[RowKey]) -> Result<Found, LookupError> {
+        crate::contract::boundary::get(keys)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn get(&self, _: &[RowKey]) -> Result<Found, LookupError> {
+        unreachable!("there is no host outside a component")
     }
 }
 
@@ -86,7 +90,7 @@ fn report_panics() {
 #[cfg(test)]
 mod tests {
     use super::Guest;
-    use crate::bindings::projector::projection::types::Failure as ContractFailure;
+    use crate::contract::{Failure as ContractFailure, List};
     use crate::prelude::*;
 
     struct Empty;
@@ -134,7 +138,7 @@ mod tests {
         );
         assert!(guest.project(&[]).is_err());
         assert!(guest.describe(String::new()).is_ok());
-        assert_eq!(guest.project(&[]).ok(), Some(Vec::new()));
+        assert_eq!(guest.project(&[]).ok(), Some(List::new(&[])));
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub mod bindings;
 mod canonical;
 mod change;
 mod config;
+mod contract;
 mod description;
 mod event;
 mod export;
@@ -85,10 +86,11 @@ mod value;
 mod word;
 
 pub use config::Config;
+pub use contract::{List, Text};
 pub use description::{ColumnType, Description, Table};
 pub use event::Event;
 pub use failure::{Failure, Kind};
-pub use key::{Key, Keys};
+pub use key::{Key, KeyValue, Keys};
 pub use projection::Projection;
 pub use row::Row;
 pub use rows::{RowWrite, Rows};
@@ -99,6 +101,8 @@ pub use value::Value;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::bindings;
+    #[cfg(target_arch = "wasm32")]
+    pub use crate::contract::boundary;
     pub use crate::guest::Guest;
     pub use crate::word::word;
     pub use serde;

@@ -12,8 +12,8 @@ use crate::rows::Rows;
 /// Every batch runs in a fresh instance of the component, so nothing kept in `self` outlives a batch: what a
 /// projection wants to remember goes into its tables. The SDK takes a batch through three steps: every event is
 /// [decoded](Self::decode); the rows that all of them will need are [named](Self::lookups) and fetched at once;
-/// then each is [handled](Self::handle) in order. Whatever fails first in the order of events fails the batch and
-/// names its event.
+/// then each is [handled](Self::handle) in order. A large batch goes through them some thousands of events at a time.
+/// Whatever fails first in the order of events fails the batch and names its event.
 pub trait Projection: Sized {
     /// What an event is decoded into.
     type Input;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
 
-use crate::bindings::projector::projection::types::Cell;
 use crate::canonical::canonical;
+use crate::contract::{Cell, List};
 use crate::description::ColumnType;
 use crate::failure::Failure;
 use crate::schema::TableSchema;
@@ -26,15 +26,15 @@ pub struct Row {
 impl Row {
     /// The value of a column; `None` when the table has no such column.
     #[must_use]
-    pub fn get(&self, column: &str) -> Option<&Value> {
-        self.table.column(column).map(|place| &self.values[place])
+    pub fn get(&self, column: &str) -> Option<Value> {
+        self.table.column(column).map(|place| self.values[place])
     }
 
     /// The value of a column that holds text: text, numeric, timestamptz, date, uuid or jsonb.
     #[must_use]
-    pub fn text(&self, column: &str) -> Option<&str> {
+    pub fn text(&self, column: &str) -> Option<&'static str> {
         match self.get(column)? {
-            Value::Text(text) | Value::Other((_, text)) => Some(text),
+            Value::Text(text) | Value::Other(_, text) => Some(text.as_str()),
             _ => None,
         }
     }
@@ -43,7 +43,7 @@ impl Row {
     #[must_use]
     pub fn int(&self, column: &str) -> Option<i64> {
         match self.get(column)? {
-            Value::Int(number) => Some(*number),
+            Value::Int(number) => Some(number),
             _ => None,
         }
     }
@@ -52,7 +52,7 @@ impl Row {
     #[must_use]
     pub fn boolean(&self, column: &str) -> Option<bool> {
         match self.get(column)? {
-            Value::Boolean(value) => Some(*value),
+            Value::Boolean(value) => Some(value),
             _ => None,
         }
     }
@@ -82,23 +82,19 @@ impl Row {
     pub(crate) fn fresh(table: &Rc<TableSchema>, key: &[Cell], position: u64) -> Self {
         let mut row = Self {
             table: Rc::clone(table),
-            values: table
-                .columns
-                .iter()
-                .map(|column| column.default.clone())
-                .collect(),
+            values: table.columns.iter().map(|column| column.default).collect(),
         };
         row.set(key, position);
         row
     }
 
     /// A row that the host answered: its values have their canonical form already, but for the blanks in JSON.
-    pub(crate) fn from_host(table: &Rc<TableSchema>, cells: Vec<Cell>) -> Self {
+    pub(crate) fn from_host(table: &Rc<TableSchema>, cells: List<Cell>) -> Self {
         let mut values: Vec<Value> = Vec::with_capacity(table.columns.len());
         values.resize(table.columns.len(), Value::Null);
         let mut next = 0;
-        for cell in cells {
-            if let Some(place) = table.column_near(next, &cell.column) {
+        for cell in &*cells {
+            if let Some(place) = table.column_near(next, cell.column) {
                 values[place] = match table.columns[place].column_type {
                     ColumnType::Jsonb => canonical(ColumnType::Jsonb, cell.value, 0),
                     _ => cell.value,
@@ -116,9 +112,9 @@ impl Row {
     pub(crate) fn set(&mut self, cells: &[Cell], position: u64) {
         let mut next = 0;
         for cell in cells {
-            if let Some(place) = self.table.column_near(next, &cell.column) {
+            if let Some(place) = self.table.column_near(next, cell.column) {
                 let column_type = self.table.columns[place].column_type;
-                self.values[place] = canonical(column_type, cell.value.clone(), position);
+                self.values[place] = canonical(column_type, cell.value, position);
                 next = place + 1;
             }
         }

@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use crate::bindings::projector::projection::types::Cell;
 use crate::canonical::canonical;
+use crate::contract::Text;
 use crate::description::{ColumnType, Description, Table};
+use crate::key::{KeyPart, KeyValue};
 use crate::types::Uuid;
 use crate::value::Value;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct ColumnSchema {
-    pub(crate) name: &'static str,
+    pub(crate) name: Text,
     pub(crate) column_type: ColumnType,
     pub(crate) nullable: bool,
     pub(crate) default: Value,
@@ -18,7 +19,7 @@ pub(crate) struct ColumnSchema {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct TableSchema {
-    pub(crate) name: &'static str,
+    pub(crate) name: Text,
     pub(crate) columns: Vec<ColumnSchema>,
     /// Places in `columns`, in key order.
     pub(crate) primary_key: Vec<usize>,
@@ -26,11 +27,11 @@ pub(crate) struct TableSchema {
 
 impl TableSchema {
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
-        self.column_near(0, name)
+        self.columns.iter().position(|column| column.name == *name)
     }
 
     /// The place of a column, where it probably stands at or soon after this place.
-    pub(crate) fn column_near(&self, place: usize, name: &str) -> Option<usize> {
+    pub(crate) fn column_near(&self, place: usize, name: Text) -> Option<usize> {
         let (before, after) = self.columns.split_at(place.min(self.columns.len()));
         let named = |column: &ColumnSchema| column.name == name;
         match after.iter().position(named) {
@@ -41,67 +42,42 @@ impl TableSchema {
 
     /// The key's values in key order; `None` when a part is missing, unknown or given twice.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn key_values(&self, key: &[Cell], position: u64) -> Option<Vec<Value>> {
-        if key.len() != self.primary_key.len() {
-            return None;
-        }
-        let parts = self.primary_key.iter().enumerate();
-        let value = |(part, &place)| {
-            let (column, value) = self.key_part(key, part, place)?;
-            Some(canonical(column.column_type, value.clone(), position))
-        };
-        parts.map(value).collect()
+    pub(crate) fn key_values(&self, parts: &[KeyPart], position: u64) -> Option<Vec<Value>> {
+        let mut key = Vec::new();
+        self.key(parts, position, &mut key)
+            .then(|| key.into_iter().map(Value::from).collect())
     }
 
-    /// The same as bytes: equal for equal keys and different for different ones.
-    pub(crate) fn key_bytes(&self, key: &[Cell], position: u64) -> Option<Vec<u8>> {
-        if key.len() != self.primary_key.len() {
-            return None;
+    /// The same in a form in which equal keys are equal; false when they are not the table's.
+    pub(crate) fn key(&self, parts: &[KeyPart], position: u64, key: &mut Vec<KeyValue>) -> bool {
+        key.clear();
+        if parts.len() != self.primary_key.len() {
+            return false;
         }
-        let mut bytes = Vec::with_capacity(45 * key.len());
-        for (part, &place) in self.primary_key.iter().enumerate() {
-            let (column, value) = self.key_part(key, part, place)?;
-            match (column.column_type, value) {
-                (ColumnType::Text, Value::Text(text)) => push_text(b't', text, &mut bytes),
-                (ColumnType::Uuid, Value::Text(text)) if Uuid::is_final(text) => {
-                    push_text(b't', text, &mut bytes);
-                }
-                (ColumnType::Uuid, Value::Text(text)) => match Uuid::parse(text) {
-                    Some(uuid) => push_text(b't', &uuid.to_text(), &mut bytes),
-                    None => push_text(b't', text, &mut bytes),
-                },
-                (column_type, value) => match canonical(column_type, value.clone(), position) {
-                    Value::Int(number) => {
-                        bytes.push(b'i');
-                        bytes.extend_from_slice(&number.to_le_bytes());
-                    }
-                    Value::Text(text) => push_text(b't', &text, &mut bytes),
-                    other => push_text(b'o', &format!("{other:?}"), &mut bytes),
-                },
-            }
+        for (at, &place) in self.primary_key.iter().enumerate() {
+            let column = &self.columns[place];
+            // Most likely it was given at its place.
+            let named = |part: &&KeyPart| part.column == column.name;
+            let given = parts.get(at).filter(named);
+            let Some(part) = given.or_else(|| parts.iter().find(named)) else {
+                return false;
+            };
+            key.push(canonical_part(column.column_type, part.value, position));
         }
-        Some(bytes)
-    }
-
-    /// A column of the primary key with the value that is given for it, most likely at its place in the key.
-    fn key_part<'a>(
-        &'a self,
-        key: &'a [Cell],
-        part: usize,
-        place: usize,
-    ) -> Option<(&'a ColumnSchema, &'a Value)> {
-        let column = &self.columns[place];
-        let named = |cell: &&Cell| cell.column == column.name;
-        let cell = key.get(part).filter(named);
-        let cell = cell.or_else(|| key.iter().find(named))?;
-        Some((column, &cell.value))
+        true
     }
 }
 
-fn push_text(kind: u8, text: &str, bytes: &mut Vec<u8>) {
-    bytes.push(kind);
-    bytes.extend_from_slice(&text.len().to_le_bytes());
-    bytes.extend_from_slice(text.as_bytes());
+fn canonical_part(column_type: ColumnType, value: KeyValue, position: u64) -> KeyValue {
+    match (column_type, value) {
+        (ColumnType::Uuid, KeyValue::Uuid(_))
+        | (ColumnType::Text, KeyValue::Value(Value::Text(_)))
+        | (ColumnType::BigInt, KeyValue::Value(Value::Int(_))) => value,
+        (ColumnType::Uuid, KeyValue::Value(Value::Text(text) | Value::Other(_, text))) => {
+            Uuid::parse(&text).map_or(value, KeyValue::Uuid)
+        }
+        (_, value) => KeyValue::Value(canonical(column_type, value.into(), position)),
+    }
 }
 
 /// All tables of a projection.
@@ -122,20 +98,20 @@ impl Schema {
         })
     }
 
-    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+    pub(crate) fn place(&self, name: Text) -> Option<usize> {
         self.tables.iter().position(|table| table.name == name)
     }
 }
 
 fn resolve(table: &Table) -> Result<TableSchema, String> {
     let columns = table.columns.iter().map(|column| ColumnSchema {
-        name: column.name,
+        name: Text::new(column.name),
         column_type: column.column_type,
         nullable: column.nullable,
         default: canonical(column.column_type, column.default.into(), 0),
     });
     let mut resolved = TableSchema {
-        name: table.name,
+        name: Text::new(table.name),
         columns: columns.collect(),
         primary_key: Vec::new(),
     };

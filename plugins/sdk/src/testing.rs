@@ -10,7 +10,7 @@ mod model;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use crate::bindings::projector::projection::types::Failure as ContractFailure;
+use crate::contract::{Failure as ContractFailure, Text};
 use crate::{Config, Event, Kind, Projection, batch, schema::Schema};
 
 use model::Refused;
@@ -24,14 +24,14 @@ const BATCH_SIZES: [usize; 3] = [1, 7, 500];
 pub fn event(stream: &str, event_type: &str, data: &str) -> Event {
     Event {
         position: 0,
-        id: String::new(),
-        stream: stream.to_owned(),
+        id: Text::new(""),
+        stream: Text::copy(stream),
         version: 0,
-        event_type: event_type.to_owned(),
+        event_type: Text::copy(event_type),
         schema_version: 1,
         recorded_at: 0,
-        data: data.to_owned(),
-        metadata: "{}".to_owned(),
+        data: Text::copy(data),
+        metadata: Text::new("{}"),
     }
 }
 
@@ -135,7 +135,7 @@ impl<P: Projection> Harness<P> {
         let wanted: Vec<Event> = events
             .iter()
             .filter(|event| description.wants(&event.event_type, &event.stream))
-            .cloned()
+            .copied()
             .collect();
         let mut tables = Tables::new(&schema);
         let stop = wanted
@@ -182,7 +182,7 @@ fn numbered(events: &[Event]) -> Vec<Event> {
     events
         .iter()
         .map(|event| {
-            let mut event = event.clone();
+            let mut event = *event;
             if event.position == 0 {
                 event.position = last + 1;
             }
@@ -203,12 +203,12 @@ fn stopped(events: &[Event], failure: ContractFailure) -> Stop {
         ContractFailure::Rejected(fault) => (Kind::Rejected, fault),
         ContractFailure::Fatal(fault) => (Kind::Fatal, fault),
     };
-    let index = fault.event.map_or(0, |event| event as usize);
+    let index = fault.event.into_option().map_or(0, |event| event as usize);
     Stop {
         position: events[index].position,
         kind,
-        code: fault.code,
-        message: fault.message,
+        code: fault.code.to_string(),
+        message: fault.message.to_string(),
     }
 }
 

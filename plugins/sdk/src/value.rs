@@ -1,8 +1,31 @@
 //! Column values and how Rust types become them.
 
+use crate::contract::{List, Text};
 use crate::types::{Integer, Timestamp, Uuid};
 
-pub use crate::bindings::projector::projection::types::Value;
+/// A column value. The host converts text to the column's type.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C, u8)]
+pub enum Value {
+    /// No value.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Text, for columns of every type but `text[]`.
+    Text(Text),
+    /// Bytes.
+    Bytes(List<u8>),
+    /// A list of texts.
+    Texts(List<Text>),
+    /// The position of the write's event, which the host fills in.
+    Position,
+    /// A PostgreSQL type and a text form, for what the cases above cannot carry.
+    Other(Text, Text),
+}
 
 impl Value {
     /// A whole number of any size, for `add` on a column of 64 bits: the difference of two amounts may be
@@ -11,13 +34,13 @@ impl Value {
     pub fn whole(number: i128) -> Self {
         match i64::try_from(number) {
             Ok(number) => Self::Int(number),
-            Err(_) => Self::Other(("numeric".to_owned(), number.to_string())),
+            Err(_) => Self::Other(Text::new("numeric"), number.to_string().into()),
         }
     }
 
     /// Whether it is null.
     #[must_use]
-    pub fn is_null(&self) -> bool {
+    pub fn is_null(self) -> bool {
         matches!(self, Self::Null)
     }
 }
@@ -38,11 +61,12 @@ from! {
     u32, value => Self::Int(value.into());
     i64, value => Self::Int(value);
     f64, value => Self::Float(value);
-    &str, value => Self::Text(value.to_owned());
-    String, value => Self::Text(value);
-    &String, value => Self::Text(value.clone());
-    Vec<u8>, value => Self::Bytes(value);
-    Vec<String>, value => Self::Texts(value);
+    &str, value => Self::Text(Text::copy(value));
+    String, value => Self::Text(value.into());
+    &String, value => Self::Text(Text::copy(value));
+    Text, value => Self::Text(value);
+    Vec<u8>, value => Self::Bytes(value.into());
+    Vec<String>, value => Self::Texts(value.into_iter().map(Text::from).collect::<Vec<_>>().into());
     Integer, value => Self::Int(value.0);
     Uuid, value => Self::Text(value.to_text());
     Timestamp, value => Self::Text(value.to_text());

@@ -90,11 +90,11 @@ impl Projection for Script {
     fn handle(&self, _: &Event, steps: Vec<Step>, rows: &mut Rows<'_>) -> Result<(), Failure> {
         for (number, step) in steps.into_iter().enumerate() {
             let group = format!("g{}", step.amount.rem_euclid(3));
-            let row = rows.row(thing(step.id));
+            let row = rows.row(&thing(step.id));
             match step.verb.as_str() {
                 "read" => note(&thing(step.id), number, rows)?,
                 "other-read" => note(&other(step.id), number, rows)?,
-                "other-add" => rows.row(other(step.id)).set("count", step.amount).add(),
+                "other-add" => rows.row(&other(step.id)).set("count", step.amount).add(),
                 "insert" => row.set("group", group).set("at", Value::Position).insert(),
                 "put" => row.set("price", "1.50").set("group", group).put(),
                 "merge" => row
@@ -216,7 +216,7 @@ fn a_failure_names_its_event_and_keeps_what_came_before() {
     assert_eq!(tables.rows("things").count(), 1);
 
     let (stop, tables) = Harness::<Script>::new("{}")
-        .project(&[steps("put"), events[2].clone()])
+        .project(&[steps("put"), events[2]])
         .stopped();
     assert_eq!((stop.position, stop.code.as_str()), (2, "malformed-json"));
     assert_eq!(tables.rows("things").count(), 1);

@@ -14,11 +14,11 @@ pub fn apply(event: RequestEvent, rows: &mut Rows<'_>) -> Result<(), Failure> {
     let new = match (old, change) {
         (None, RequestChange::Created(created)) => {
             let status = created.status;
-            insert(rows.row(key), *created);
+            insert(rows.row(&key), *created);
             Some(status)
         }
         (Some(old), RequestChange::Details(updated)) => {
-            rows.row(key)
+            rows.row(&key)
                 .set("service_catalog_uuid", updated.service_catalog_uuid)
                 .set("service_content", updated.service_content)
                 .set("appointment_start_at", updated.appointment_start_at)
@@ -30,7 +30,7 @@ pub fn apply(event: RequestEvent, rows: &mut Rows<'_>) -> Result<(), Failure> {
             Some(old)
         }
         (Some(_), RequestChange::Status(changed)) => {
-            rows.row(key)
+            rows.row(&key)
                 .set("status", changed.status)
                 .set("updated_at", changed.updated_at)
                 .set("last_position", Value::Position)

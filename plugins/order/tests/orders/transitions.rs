@@ -77,7 +77,7 @@ fn settlement_goes_both_ways_and_on_a_cancelled_order_too() {
         "OrderSettlementUpdated",
         json!({"paid_amount_cents": 19_900, "payment_method": "cash", "paid_at": "2026-03-02T09:00:00Z"}),
     );
-    let order = order_after(&[created(), cancelled(), settled.clone()]);
+    let order = order_after(&[created(), cancelled(), settled]);
     assert_eq!(order["settlement_status"], "settled");
     assert_eq!(order["status"], "cancelled");
     assert_eq!(order["paid_amount_cents"], 19_900);

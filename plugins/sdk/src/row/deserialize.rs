@@ -16,11 +16,11 @@ pub(super) fn read<T: DeserializeOwned>(row: &Row) -> Result<T, Error> {
         .zip(&row.values)
         .map(|(column, value)| {
             let field = Field {
-                column: column.name,
+                column: column.name.as_str(),
                 column_type: column.column_type,
                 value,
             };
-            (column.name, field)
+            (column.name.as_str(), field)
         });
     T::deserialize(MapDeserializer::new(columns))
 }
@@ -56,17 +56,15 @@ impl<'de> Deserializer<'de> for Field<'de> {
             Value::Boolean(value) => visitor.visit_bool(*value),
             Value::Int(number) => visitor.visit_i64(*number),
             Value::Float(number) => visitor.visit_f64(*number),
-            Value::Text(text) | Value::Other((_, text))
-                if self.column_type == ColumnType::Jsonb =>
-            {
+            Value::Text(text) | Value::Other(_, text) if self.column_type == ColumnType::Jsonb => {
                 return serde_json::Deserializer::from_str(text)
                     .deserialize_any(visitor)
                     .map_err(|error| self.named(error));
             }
-            Value::Text(text) | Value::Other((_, text)) => visitor.visit_borrowed_str(text),
+            Value::Text(text) | Value::Other(_, text) => visitor.visit_borrowed_str(text),
             Value::Bytes(bytes) => visitor.visit_borrowed_bytes(bytes),
             Value::Texts(texts) => {
-                visitor.visit_seq(SeqDeserializer::new(texts.iter().map(String::as_str)))
+                visitor.visit_seq(SeqDeserializer::new(texts.iter().map(|text| text.as_str())))
             }
         };
         visited.map_err(|error| self.named(error))
@@ -95,15 +93,13 @@ impl<'de> Deserializer<'de> for Field<'de> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match self.value {
-            Value::Text(text) | Value::Other((_, text))
-                if self.column_type != ColumnType::Jsonb =>
-            {
+            Value::Text(text) | Value::Other(_, text) if self.column_type != ColumnType::Jsonb => {
                 let text: serde::de::value::StrDeserializer<'_, Error> =
                     text.as_str().into_deserializer();
                 text.deserialize_enum(name, variants, visitor)
                     .map_err(|error| self.named(error))
             }
-            Value::Text(text) | Value::Other((_, text)) => serde_json::Deserializer::from_str(text)
+            Value::Text(text) | Value::Other(_, text) => serde_json::Deserializer::from_str(text)
                 .deserialize_enum(name, variants, visitor)
                 .map_err(|error| self.named(error)),
             _ => Err(self.named("expected a word")),

@@ -10,13 +10,13 @@ pub(super) fn write(row: &Row, keep: impl Fn(&str) -> bool) -> String {
     let mut out = String::with_capacity(64 * row.values.len());
     out.push('{');
     for (column, value) in row.table.columns.iter().zip(&row.values) {
-        if !keep(column.name) {
+        if !keep(&column.name) {
             continue;
         }
         if out.len() > 1 {
             out.push(',');
         }
-        write_text(column.name, &mut out);
+        write_text(&column.name, &mut out);
         out.push(':');
         write_value(column.column_type, value, &mut out);
     }
@@ -33,7 +33,7 @@ fn write_value(column_type: ColumnType, value: &Value, out: &mut String) {
         // JSON knows no infinity and no NaN.
         Value::Float(number) if number.is_finite() => write!(out, "{number:?}"),
         Value::Float(number) => write!(out, "\"{number}\""),
-        Value::Text(text) | Value::Other((_, text)) => match column_type {
+        Value::Text(text) | Value::Other(_, text) => match column_type {
             ColumnType::Jsonb | ColumnType::Numeric | ColumnType::BigInt if is_json(text) => {
                 out.write_str(text)
             }

@@ -4,33 +4,44 @@
 //! as a whole; until then the writes on it are kept as a list and applied when somebody asks for it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
-use crate::bindings::projector::projection::types::{Cell, Change, Event, Write};
 use crate::change::apply;
+use crate::contract::{Cell, Change, List, Write};
+use crate::event::Event;
+use crate::key::KeyValue;
 use crate::row::Row;
 use crate::schema::{Schema, TableSchema};
+use crate::value::Value;
 
-/// Names a row: the table's place in the schema and its key in bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Names a row: the table's place in the schema, and the row's among those that this batch has named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) table: usize,
-    key: Vec<u8>,
+    row: usize,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum State {
     Known(Option<Row>),
     /// Indexes of the writes since the host's row.
     Pending(Vec<usize>),
 }
 
 #[derive(Debug)]
+struct Entry {
+    /// The key as every write and look-up of this row has it.
+    cells: List<Cell>,
+    state: State,
+}
+
+#[derive(Debug)]
 struct Tracked {
     schema: Rc<TableSchema>,
     followed: bool,
-    entries: HashMap<Vec<u8>, Entry, BuildHasherDefault<Quick>>,
+    places: HashMap<Box<[KeyValue]>, usize, BuildHasherDefault<Quick>>,
+    entries: Vec<Entry>,
     /// Indexes of the `remove-where` writes, which may concern rows that nobody named yet.
     sweeps: Vec<usize>,
 }
@@ -45,7 +56,8 @@ impl Overlay {
         let tracked = |schema: &Rc<TableSchema>| Tracked {
             schema: Rc::clone(schema),
             followed: false,
-            entries: HashMap::default(),
+            places: HashMap::default(),
+            entries: Vec::new(),
             sweeps: Vec::new(),
         };
         Self {
@@ -62,114 +74,131 @@ impl Overlay {
         self.tables[table].followed = true;
     }
 
-    /// The row's name; `None` when the key is not the table's.
-    pub(super) fn slot(&self, table: usize, key: &[Cell], position: u64) -> Option<Slot> {
-        let key = self.tables[table].schema.key_bytes(key, position)?;
-        Some(Slot { table, key })
+    /// The row with this key, which is in its canonical form, and whether it was never named before.
+    pub(super) fn slot(&mut self, table: usize, key: &[KeyValue]) -> (Slot, bool) {
+        let tracked = &mut self.tables[table];
+        let found = tracked.places.get(key).copied();
+        let row = found.unwrap_or_else(|| tracked.enter(key));
+        (Slot { table, row }, found.is_none())
     }
 
-    /// Notes that a row is about to be fetched; false when it was noted before.
-    pub(super) fn expect(&mut self, slot: &Slot) -> bool {
-        let entries = &mut self.tables[slot.table].entries;
-        if entries.contains_key(&slot.key) {
-            return false;
-        }
-        entries.insert(slot.key.clone(), Entry::Pending(Vec::new()));
-        true
+    /// The row's key.
+    pub(super) fn cells(&self, slot: Slot) -> List<Cell> {
+        self.tables[slot.table].entries[slot.row].cells
     }
 
-    pub(super) fn is_known(&self, slot: &Slot) -> bool {
+    pub(super) fn is_known(&self, slot: Slot) -> bool {
         matches!(
-            self.tables[slot.table].entries.get(&slot.key),
-            Some(Entry::Known(_))
+            self.tables[slot.table].entries[slot.row].state,
+            State::Known(_)
         )
     }
 
-    pub(super) fn row(&self, slot: &Slot) -> Option<&Row> {
-        match self.tables[slot.table].entries.get(&slot.key) {
-            Some(Entry::Known(row)) => row.as_ref(),
-            _ => None,
+    pub(super) fn row(&self, slot: Slot) -> Option<&Row> {
+        match &self.tables[slot.table].entries[slot.row].state {
+            State::Known(row) => row.as_ref(),
+            State::Pending(_) => None,
         }
     }
 
     /// Takes the host's row and applies what this batch did to it since.
     pub(super) fn resolve(
         &mut self,
-        slot: &Slot,
+        slot: Slot,
         mut row: Option<Row>,
         writes: &[Write],
         events: &[Event],
     ) {
         let table = &mut self.tables[slot.table];
-        let since = match table.entries.get(&slot.key) {
-            Some(Entry::Pending(since)) => since,
-            _ => &table.sweeps,
-        };
-        for &index in since {
-            apply_write(&table.schema, &writes[index], events, &mut row);
-        }
-        match table.entries.get_mut(&slot.key) {
-            Some(entry) => *entry = Entry::Known(row),
-            None => {
-                table.entries.insert(slot.key.clone(), Entry::Known(row));
+        let entry = &mut table.entries[slot.row];
+        if let State::Pending(since) = &entry.state {
+            for &index in since {
+                apply_write(&table.schema, &writes[index], events, &mut row);
             }
         }
+        entry.state = State::Known(row);
     }
 
     /// Takes a write into account. One that the host is going to refuse changes nothing here.
-    pub(super) fn record(&mut self, index: usize, writes: &[Write], events: &[Event]) {
+    pub(super) fn record(
+        &mut self,
+        table: usize,
+        slot: Option<Slot>,
+        index: usize,
+        writes: &[Write],
+        events: &[Event],
+    ) {
         let write = &writes[index];
-        let Some(table) = self
-            .tables
-            .iter_mut()
-            .find(|table| table.followed && table.schema.name == write.target.table)
-        else {
-            return;
-        };
+        let table = &mut self.tables[table];
         if matches!(write.change, Change::RemoveWhere(_)) {
-            for entry in table.entries.values_mut() {
-                match entry {
-                    Entry::Known(row) => apply_write(&table.schema, write, events, row),
-                    Entry::Pending(since) => since.push(index),
+            for entry in &mut table.entries {
+                match &mut entry.state {
+                    State::Known(row) => apply_write(&table.schema, write, events, row),
+                    State::Pending(since) => since.push(index),
                 }
             }
             table.sweeps.push(index);
             return;
         }
-        let Some(key) = table
-            .schema
-            .key_bytes(&write.target.key, position(write, events))
-        else {
+        let Some(slot) = slot else {
             return;
         };
-        let sweeps = &table.sweeps;
-        let entry = table
-            .entries
-            .entry(key)
-            .or_insert_with(|| Entry::Pending(sweeps.clone()));
-        match entry {
-            Entry::Known(row) => apply_write(&table.schema, write, events, row),
-            Entry::Pending(since) => {
-                if matches!(write.change, Change::Put(_) | Change::Remove) {
-                    let mut row = None;
-                    apply_write(&table.schema, write, events, &mut row);
-                    *entry = Entry::Known(row);
-                } else {
-                    since.push(index);
-                }
+        match &mut table.entries[slot.row].state {
+            State::Known(row) => apply_write(&table.schema, write, events, row),
+            state if matches!(write.change, Change::Put(_) | Change::Remove) => {
+                let mut row = None;
+                apply_write(&table.schema, write, events, &mut row);
+                *state = State::Known(row);
             }
+            State::Pending(since) => since.push(index),
         }
     }
 }
 
-/// Hashes keys, eight bytes at a time. The order of a hash map never shows, and in a component the usual hasher has no
+impl Tracked {
+    fn enter(&mut self, key: &[KeyValue]) -> usize {
+        let row = self.entries.len();
+        let mut cells = Vec::with_capacity(key.len());
+        for (&place, &value) in self.schema.primary_key.iter().zip(key) {
+            cells.push(Cell {
+                column: self.schema.columns[place].name,
+                value: value.into(),
+            });
+        }
+        self.entries.push(Entry {
+            cells: cells.into(),
+            state: State::Pending(self.sweeps.clone()),
+        });
+        self.places.insert(key.into(), row);
+        row
+    }
+}
+
+impl Hash for KeyValue {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        match self {
+            Self::Uuid(uuid) => hasher.write(uuid.as_bytes()),
+            Self::Value(Value::Int(number)) => hasher.write_i64(*number),
+            Self::Value(Value::Text(text)) => {
+                hasher.write(text.as_bytes());
+                hasher.write_usize(text.len());
+            }
+            Self::Value(other) => hasher.write(format!("{other:?}").as_bytes()),
+        }
+    }
+}
+
+/// Hashes keys, eight bytes at a time; numbered UUIDs differ in few bits, which the end spreads over all. The order of a hash map never shows, and in a component the usual hasher has no
 /// random seed either.
 #[derive(Debug, Default)]
 struct Quick(u64);
 
 impl Quick {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
     fn mix(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        let product = (self.0 ^ word).wrapping_mul(Self::FACTOR);
+        self.0 = product ^ product >> 32;
     }
 }
 
@@ -188,24 +217,64 @@ impl Hasher for Quick {
         self.mix(number as u64);
     }
 
+    fn write_i64(&mut self, number: i64) {
+        self.mix(number.cast_unsigned());
+    }
+
     fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
+        let product = self.0.wrapping_mul(Self::FACTOR);
+        product ^ product >> 32
     }
 }
 
-fn position(write: &Write, events: &[Event]) -> u64 {
-    usize::try_from(write.event)
-        .ok()
-        .and_then(|index| events.get(index))
-        .map_or(0, |event| event.position)
-}
-
 fn apply_write(schema: &Rc<TableSchema>, write: &Write, events: &[Event], row: &mut Option<Row>) {
+    let event = events.get(write.event as usize);
     apply(
         schema,
         &write.target.key,
         &write.change,
-        position(write, events),
+        event.map_or(0, |event| event.position),
         row,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::hash::{BuildHasher, BuildHasherDefault};
+
+    use super::{KeyValue, Quick};
+    use crate::types::Uuid;
+    use crate::value::Value;
+
+    /// A hash map looks at the lowest bits for the place and at the highest seven for a first comparison.
+    fn check(keys: &[KeyValue]) {
+        let hash = |key: &KeyValue| BuildHasherDefault::<Quick>::default().hash_one([*key]);
+        let hashes: Vec<u64> = keys.iter().map(hash).collect();
+        let distinct = |part: &dyn Fn(u64) -> u64| {
+            let parts: HashSet<u64> = hashes.iter().map(|&hash| part(hash)).collect();
+            parts.len()
+        };
+        assert!(distinct(&|hash| hash & 0xffff) > 3_500, "{:?}", keys[0]);
+        assert!(distinct(&|hash| hash >> 57) > 120, "{:?}", keys[0]);
+    }
+
+    #[test]
+    fn numbered_keys_are_spread() {
+        let uuids = |at: usize| -> Vec<KeyValue> {
+            let uuid = |number: u32| {
+                let mut bytes = [7; 16];
+                bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
+                KeyValue::Uuid(Uuid::from_bytes(bytes))
+            };
+            (0..4_096).map(uuid).collect()
+        };
+        (0..=12).for_each(|at| check(&uuids(at)));
+        let values = |value: fn(i64) -> Value| -> Vec<KeyValue> {
+            (0..4_096).map(|n| KeyValue::Value(value(n))).collect()
+        };
+        check(&values(Value::Int));
+        check(&values(|number| format!("item-{number:04}").into()));
+        check(&values(|number| format!("{number:08}").into()));
+    }
 }

@@ -1,8 +1,8 @@
 //! Building one write.
 
 use super::Rows;
-use crate::bindings::projector::projection::types::{Cell, Change, Write};
-use crate::key::Key;
+use crate::contract::{Cell, Change, List, Text};
+use crate::key::{KeyPart, KeyValue};
 use crate::value::Value;
 
 /// A write that is being built: name the key, set columns, end with the kind of write.
@@ -17,29 +17,28 @@ use crate::value::Value;
 #[must_use = "a write is made by its last word, such as `put()`"]
 pub struct RowWrite<'rows, 'batch> {
     rows: &'rows mut Rows<'batch>,
-    key: Key,
-    cells: Vec<Cell>,
+    table: Text,
 }
 
 impl<'rows, 'batch> RowWrite<'rows, 'batch> {
-    pub(super) fn new(rows: &'rows mut Rows<'batch>, key: Key) -> Self {
-        Self {
-            rows,
-            key,
-            cells: Vec::new(),
-        }
+    pub(super) fn new(rows: &'rows mut Rows<'batch>, table: Text) -> Self {
+        rows.cells.begin();
+        Self { rows, table }
     }
 
     /// A part of the primary key.
-    pub fn key(mut self, column: &str, value: impl Into<Value>) -> Self {
-        self.key = self.key.part(column, value);
+    pub fn key(self, column: &'static str, value: impl Into<KeyValue>) -> Self {
+        self.rows.parts.push(KeyPart {
+            column: Text::new(column),
+            value: value.into(),
+        });
         self
     }
 
     /// The value of a column: what is written, what is added, or what rows to remove must have.
-    pub fn set(mut self, column: &str, value: impl Into<Value>) -> Self {
-        self.cells.push(Cell {
-            column: column.to_owned(),
+    pub fn set(self, column: &'static str, value: impl Into<Value>) -> Self {
+        self.rows.cells.push(Cell {
+            column: Text::new(column),
             value: value.into(),
         });
         self
@@ -80,12 +79,8 @@ impl<'rows, 'batch> RowWrite<'rows, 'batch> {
         self.write(Change::RemoveWhere);
     }
 
-    fn write(self, change: impl FnOnce(Vec<Cell>) -> Change) {
-        let event = u32::try_from(self.rows.event).unwrap_or(u32::MAX);
-        self.rows.push(Write {
-            event,
-            target: self.key.0,
-            change: change(self.cells),
-        });
+    fn write(self, change: impl FnOnce(List<Cell>) -> Change) {
+        let cells = self.rows.cells.end();
+        self.rows.push(self.table, change(cells));
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::check::fits;
-use crate::bindings::projector::projection::read_model::LookupError;
-use crate::bindings::projector::projection::types::{Cell, Change, Event, RowKey, Write};
 use crate::canonical::canonical;
 use crate::change::apply;
+use crate::contract::{Cell, Change, Found, List, LookupError, Maybe, RowKey, Text, Write};
 use crate::description::ColumnType;
-use crate::key::Key;
+use crate::event::Event;
+use crate::key::{Key, KeyPart};
 use crate::row::Row;
 use crate::rows::ReadModel;
 use crate::schema::{Schema, TableSchema};
@@ -64,7 +64,7 @@ impl Tables {
     #[must_use]
     pub fn row(&self, key: &Key) -> Option<&Row> {
         let Stored { schema, rows } = self.stored(key.table())?;
-        rows.get(&sortable(&schema.key_values(&key.0.key, 0)?))
+        rows.get(&sortable(&schema.key_values(&key.parts, 0)?))
     }
 
     /// Whether the projection has this table.
@@ -108,7 +108,7 @@ impl Tables {
     fn stored(&self, table: &str) -> Option<&Stored> {
         self.tables
             .iter()
-            .find(|stored| stored.schema.name == table)
+            .find(|stored| stored.schema.name == *table)
     }
 
     /// Applies these writes, or none of them when a table refuses one.
@@ -186,41 +186,44 @@ impl Tables {
 }
 
 impl ReadModel for Tables {
-    fn get(&self, keys: &[RowKey]) -> Result<Vec<Option<Vec<Cell>>>, LookupError> {
+    fn get(&self, keys: &[RowKey]) -> Result<Found, LookupError> {
         if keys.len() > LOOKUP_KEYS_MAX {
-            return Err(LookupError::TooMany(format!("{} keys", keys.len())));
+            return Err(LookupError::TooMany(format!("{} keys", keys.len()).into()));
         }
-        keys.iter().map(|wanted| self.look_up(wanted)).collect()
+        let answers: Result<Vec<_>, _> = keys.iter().map(|wanted| self.look_up(wanted)).collect();
+        answers.map(List::from)
     }
 }
 
 impl Tables {
-    fn look_up(&self, wanted: &RowKey) -> Result<Option<Vec<Cell>>, LookupError> {
+    fn look_up(&self, wanted: &RowKey) -> Result<Maybe<List<Cell>>, LookupError> {
         let Stored { schema, rows } = self
             .stored(&wanted.table)
-            .ok_or_else(|| LookupError::UnknownTable(wanted.table.clone()))?;
+            .ok_or(LookupError::UnknownTable(wanted.table))?;
         if wanted.key.iter().any(|cell| cell.value == Value::Position) {
-            return Err(LookupError::BadKey("a lookup has no event".to_owned()));
+            return Err(LookupError::BadKey(Text::new("a lookup has no event")));
         }
-        let values = key(schema, &wanted.key, 0).map_err(LookupError::BadKey)?;
-        Ok(rows.get(&sortable(&values)).map(answer))
+        let values =
+            key(schema, &wanted.key, 0).map_err(|reason| LookupError::BadKey(reason.into()))?;
+        Ok(rows.get(&sortable(&values)).map(answer).into())
     }
 }
 
 /// A row as the host answers it; its JSON is spaced otherwise than a plugin would write it.
-fn answer(row: &Row) -> Vec<Cell> {
+fn answer(row: &Row) -> List<Cell> {
     let cells = row.table.columns.iter().zip(&row.values);
     cells
         .map(|(column, value)| Cell {
-            column: column.name.to_owned(),
+            column: column.name,
             value: match value {
                 Value::Text(json) if column.column_type == ColumnType::Jsonb => {
-                    Value::Text(format!(" {json} "))
+                    format!(" {json} ").into()
                 }
-                other => other.clone(),
+                other => *other,
             },
         })
-        .collect()
+        .collect::<Vec<_>>()
+        .into()
 }
 
 fn fits_table(row: &Row) -> Result<(), String> {
@@ -232,8 +235,9 @@ fn fits_table(row: &Row) -> Result<(), String> {
 
 /// The key's values, each checked.
 fn key(schema: &TableSchema, key: &[Cell], position: u64) -> Result<Vec<Value>, String> {
+    let parts: Vec<KeyPart> = key.iter().map(|&cell| cell.into()).collect();
     let values = schema
-        .key_values(key, position)
+        .key_values(&parts, position)
         .ok_or("the key does not have the parts of the primary key")?;
     for (&place, value) in schema.primary_key.iter().zip(&values) {
         let column = &schema.columns[place];
@@ -254,15 +258,15 @@ fn check_cells(schema: &TableSchema, change: &Change, position: u64) -> Result<(
         Change::Remove => return Ok(()),
     };
     for cell in cells {
-        let name = &cell.column;
+        let name = cell.column;
         let place = schema
-            .column(name)
+            .column(&name)
             .ok_or_else(|| format!("no column `{name}`"))?;
         let column = &schema.columns[place];
-        let value = canonical(column.column_type, cell.value.clone(), position);
+        let value = canonical(column.column_type, cell.value, position);
         let fitting = match change {
             // An amount may be larger than its column; the sum may not.
-            Change::Add(_) if matches!(value, Value::Other(_)) => Ok(()),
+            Change::Add(_) if matches!(value, Value::Other(..)) => Ok(()),
             Change::RemoveWhere(_) if value.is_null() => Ok(()),
             _ if schema.primary_key.contains(&place)
                 && !matches!(change, Change::RemoveWhere(_)) =>

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
+use crate::contract::Text;
+
 const MICROS: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
@@ -36,7 +38,7 @@ impl Timestamp {
     }
 
     /// The canonical text, made without the detours of formatting: every row has several.
-    pub(crate) fn to_text(self) -> String {
+    pub(crate) fn to_text(self) -> Text {
         let seconds = self.0.div_euclid(MICROS);
         let micros = self.0.rem_euclid(MICROS);
         let (year, month, day) = civil_from_days(seconds.div_euclid(DAY_SECONDS));
@@ -53,9 +55,10 @@ impl Timestamp {
                 clock / 3_600,
                 clock / 60 % 60,
                 clock % 60
-            );
+            )
+            .into();
         }
-        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        let text: &'static mut [u8; 27] = Box::leak(Box::new(*b"0000-00-00T00:00:00.000000Z"));
         let (clock, micros) = (clock as u32, micros as u32);
         put(&mut text[0..4], year as u32);
         put(&mut text[5..7], month as u32);
@@ -68,7 +71,7 @@ impl Timestamp {
             text[19] = b'Z';
         }
         let length = if micros == 0 { 20 } else { 27 };
-        String::from_utf8_lossy(&text[..length]).into_owned()
+        Text::ascii(&text[..length])
     }
 
     /// Whether no other text would be made of this one: it has the canonical form, or is no time at all. Only the
@@ -210,7 +213,8 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
+        let text = self.to_text();
+        f.write_str(&text)
     }
 }
 

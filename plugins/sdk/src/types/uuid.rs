@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
+use crate::contract::Text;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Where the digits of each byte stand in the form with dashes.
@@ -45,13 +47,16 @@ impl Uuid {
     }
 
     /// Lower-case with dashes, made without the detours of formatting: every row has several.
-    pub(crate) fn to_text(self) -> String {
-        let mut text = [b'-'; 36];
+    pub(crate) fn to_text(self) -> Text {
+        let text: &'static mut [u8; 36] = Box::leak(Box::new([b'-'; 36]));
+        self.write(text);
+        Text::ascii(text)
+    }
+
+    fn write(self, text: &mut [u8; 36]) {
         for (byte, place) in self.0.iter().zip(PLACES) {
-            text[place] = HEX[usize::from(byte >> 4)];
-            text[place + 1] = HEX[usize::from(byte & 15)];
+            [text[place], text[place + 1]] = PAIRS[usize::from(*byte)];
         }
-        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Whether no other text would be made of this one: it is canonical, or no UUID at all. Eight bytes at a time,
@@ -66,7 +71,9 @@ impl Uuid {
             && rest.iter().all(|byte| byte & 0x20 != 0)
     }
 
-    fn from_digits(text: &[u8], places: &[usize; 16]) -> Option<Self> {
+    /// Inlined, so that the places are known to the compiler.
+    #[inline(always)]
+    fn from_digits<const N: usize>(text: &[u8; N], places: &[usize; 16]) -> Option<Self> {
         let mut bytes = [0; 16];
         let mut seen = 0;
         for (byte, &place) in bytes.iter_mut().zip(places) {
@@ -79,6 +86,17 @@ impl Uuid {
         (seen < 16).then_some(Self(bytes))
     }
 }
+
+/// The two digits of each byte.
+static PAIRS: [[u8; 2]; 256] = {
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [HEX[byte >> 4], HEX[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 /// The value of each hex digit; [`NO_DIGIT`] for every other byte.
 static DIGITS: [u8; 256] = {
@@ -97,7 +115,9 @@ const NO_DIGIT: u8 = 0xff;
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
+        let mut text = [b'-'; 36];
+        self.write(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 

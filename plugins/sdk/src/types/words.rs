@@ -56,7 +56,13 @@ macro_rules! words {
 
         impl ::core::convert::From<$name> for $crate::Value {
             fn from(word: $name) -> Self {
-                Self::Text(word.as_str().to_owned())
+                Self::Text($crate::Text::new(word.as_str()))
+            }
+        }
+
+        impl ::core::convert::From<$name> for $crate::KeyValue {
+            fn from(word: $name) -> Self {
+                Self::Value(word.into())
             }
         }
 
