@@ -11,6 +11,7 @@
 use std::mem::MaybeUninit;
 
 use super::{Answer, Failure, Found, List, LookupError, RowKey, Write};
+use crate::allocator::HEAP;
 use crate::event::Event;
 
 /// What stands where the host looks for the result of `project`.
@@ -54,4 +55,30 @@ pub(crate) fn get(keys: &[RowKey]) -> Result<Found, LookupError> {
         Answer::Ok(found) => Ok(found),
         Answer::Err(error) => Err(error),
     }
+}
+
+/// Gives the host room for what it hands over.
+///
+/// # Safety
+///
+/// As the canonical ABI says: the alignment is a power of two, and what is to grow was given here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cabi_realloc(
+    old: *mut u8,
+    old_size: usize,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
+    if size == 0 {
+        return std::ptr::without_provenance_mut(align);
+    }
+    let room = HEAP.keep(size, align);
+    if room.is_null() {
+        std::process::abort();
+    }
+    if old_size > 0 {
+        // SAFETY: the old block is that large, and the new one is another.
+        unsafe { std::ptr::copy_nonoverlapping(old, room, old_size.min(size)) };
+    }
+    room
 }

@@ -25,6 +25,7 @@ impl Cells {
         self.length = 0;
     }
 
+    #[inline(always)]
     pub(super) fn push(&mut self, cell: Cell) {
         if self.length == self.piece.len() {
             self.make_room();
