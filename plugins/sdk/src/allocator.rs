@@ -32,7 +32,7 @@ pub struct Arena {
 }
 
 struct State {
-    /// For each class the last block that was freed; its first word is the one freed before.
+    /// For each list the last block that was freed.
     free: [usize; CLASSES],
     /// What was never given out yet.
     next: usize,
@@ -102,17 +102,8 @@ const fn whole(size: usize) -> usize {
     }
 }
 
-/// The list in which every block is at least this large.
-const fn list_to_take(size: usize) -> usize {
-    if is_small(size) {
-        whole(size) / STEP - 1
-    } else {
-        SMALL_CLASSES + (usize::BITS - (size - 1).leading_zeros()) as usize
-    }
-}
-
-/// The list into which a block of this size may go.
-const fn list_to_give(size: usize) -> usize {
+/// The list into which a block of this size goes.
+const fn list(size: usize) -> usize {
     if is_small(size) {
         whole(size) / STEP - 1
     } else {
@@ -120,9 +111,32 @@ const fn list_to_give(size: usize) -> usize {
     }
 }
 
+/// What stands in a block that was freed.
+struct Free {
+    /// The block of the same list that was freed before.
+    next: usize,
+    /// Its size, at least.
+    size: usize,
+}
+
+impl State {
+    /// A freed block of this list, if the last one is large enough.
+    #[inline]
+    fn take(&mut self, list: usize, size: usize) -> Option<*mut u8> {
+        let head = self.free[list] as *mut Free;
+        // SAFETY: what is in a list is free, and says so itself.
+        if head.is_null() || unsafe { (*head).size } < size {
+            return None;
+        }
+        // SAFETY: as above.
+        self.free[list] = unsafe { (*head).next };
+        Some(head.cast())
+    }
+}
+
 // SAFETY: blocks are cut from memory that `grow` gave, one after the other, and a block is in a list or with the
-// program, never both; what is in a list is as large as the list says, and everything is aligned to STEP. Layouts that
-// want more alignment, which nothing here has, get no memory.
+// program, never both; one that is taken from a list is as large as it says, and everything is aligned to STEP. Layouts
+// that want more alignment, which nothing here has, get no memory.
 unsafe impl GlobalAlloc for Arena {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -131,23 +145,28 @@ unsafe impl GlobalAlloc for Arena {
         }
         // SAFETY: the only thread; no reference to the state outlives this call.
         let state = unsafe { &mut *self.state.get() };
-        let list = list_to_take(layout.size());
-        let head = state.free[list];
-        if head != 0 {
-            // SAFETY: a free block holds the address of the next one.
-            state.free[list] = unsafe { *(head as *const usize) };
-            return head as *mut u8;
+        let (list, size) = (list(layout.size()), layout.size());
+        if let Some(block) = state.take(list, size) {
+            return block;
         }
-        self.keep(whole(layout.size()), STEP)
+        if !is_small(size)
+            && let Some(block) = state.take(list + 1, size)
+        {
+            return block;
+        }
+        self.keep(whole(size), STEP)
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let list = list_to_give(layout.size());
-        // SAFETY: as above; the block is ours again and at least a word long.
+        let list = list(layout.size());
+        // SAFETY: as above; the block is ours again and has room for this.
         unsafe {
             let state = &mut *self.state.get();
-            *block.cast::<usize>() = state.free[list];
+            block.cast::<Free>().write(Free {
+                next: state.free[list],
+                size: whole(layout.size()),
+            });
             state.free[list] = block as usize;
         }
     }
@@ -269,8 +288,14 @@ mod tests {
 
     #[test]
     fn what_was_freed_is_given_again() {
+        [1, 100, 512, 513, 1_280, 3_000]
+            .into_iter()
+            .for_each(check_freed);
+    }
+
+    fn check_freed(size: usize) {
         let arena = Arena::new(pieces);
-        let layout = Layout::from_size_align(100, 8).expect("a layout");
+        let layout = Layout::from_size_align(size, 8).expect("a layout");
         // SAFETY: freed once.
         unsafe {
             let first = arena.alloc(layout);

@@ -16,6 +16,7 @@ use serde::de::{
 };
 
 use text::Cursor;
+pub(crate) use text::special;
 
 /// Lists and objects in each other, beyond which it does not go; `serde_json` goes further.
 const DEPTH_MAX: usize = 32;

@@ -110,7 +110,7 @@ impl<'batch> Rows<'batch> {
             writes: Vec::with_capacity(5 * events.len() / 2),
             parts: Vec::with_capacity(4),
             cells: Cells::default(),
-            recent: Recent::default(),
+            recent: Recent::new(events.len()),
             key: Vec::with_capacity(4),
             announced: Vec::new(),
             next: 0,

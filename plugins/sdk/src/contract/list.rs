@@ -12,6 +12,9 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+/// So much room behind a text may be lost.
+const SPARE_MAX: usize = 32;
+
 /// A `&'static [T]` whose two words stand in the order of the canonical ABI.
 #[repr(C)]
 pub struct List<T: 'static> {
@@ -178,9 +181,12 @@ impl Deref for Text {
     }
 }
 
-/// The text stays for good, without being copied.
+/// The text stays for good: without being copied, unless much room would be lost.
 impl From<String> for Text {
     fn from(text: String) -> Self {
+        if text.capacity() - text.len() > SPARE_MAX {
+            return Self::copy(&text);
+        }
         Self::new(text.leak())
     }
 }

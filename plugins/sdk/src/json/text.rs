@@ -85,24 +85,27 @@ impl<'de> Cursor<'de> {
         &self.text[place..self.at]
     }
 
-    /// The next quote, backslash or control character; eight bytes at a time.
+    /// The next place from here on that [`special`] stops at.
     #[inline]
     fn special(&self, from: usize) -> usize {
-        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
-        let (words, _) = rest.as_chunks::<8>();
-        let mut at = 0;
-        for word in words {
-            let found = marks(u64::from_le_bytes(*word));
-            if found != 0 {
-                return from + at + (found.trailing_zeros() / 8) as usize;
-            }
-            at += 8;
-        }
-        while rest.get(at).is_some_and(|&byte| !is_special(byte)) {
-            at += 1;
-        }
-        from + at
+        from + special(self.text.as_bytes().get(from..).unwrap_or_default())
     }
+}
+
+/// How many bytes stand before the first quote, backslash or control character; looks at eight at a time.
+#[inline]
+pub(crate) fn special(text: &[u8]) -> usize {
+    let (words, rest) = text.as_chunks::<8>();
+    let mut at = 0;
+    for word in words {
+        let found = marks(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let plain = rest.iter().take_while(|&&byte| !is_special(byte));
+    at + plain.count()
 }
 
 const fn is_special(byte: u8) -> bool {

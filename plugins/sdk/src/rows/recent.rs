@@ -7,12 +7,12 @@ use super::overlay::Quick;
 use crate::contract::{Cell, List, Text};
 use crate::key::{self, KeyPart};
 
-/// How many keys are kept; a power of two.
-const KEPT: usize = 512;
+/// How many keys are kept at most; a power of two.
+const KEPT_MAX: usize = 2_048;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recent {
-    /// By the hash of the key; empty until the first one.
+    /// By the hash of the key.
     kept: Vec<Option<Kept>>,
 }
 
@@ -24,18 +24,22 @@ struct Kept {
 }
 
 impl Recent {
+    /// Fewer are kept for a small batch.
+    pub(super) fn new(events: usize) -> Self {
+        let mut kept = Vec::new();
+        kept.resize_with(events.next_power_of_two().min(KEPT_MAX), || None);
+        Self { kept }
+    }
+
     /// The key as the contract has it.
     pub(super) fn cells(&mut self, table: Text, parts: &[KeyPart]) -> List<Cell> {
         if parts.iter().any(KeyPart::is_position) {
             // Most likely no other row has this key.
             return key::cells(parts);
         }
-        if self.kept.is_empty() {
-            self.kept.resize_with(KEPT, || None);
-        }
         let mut hasher = Quick::default();
         parts.iter().for_each(|part| part.value.hash(&mut hasher));
-        let place = hasher.finish() as usize % KEPT;
+        let place = hasher.finish() as usize & (self.kept.len() - 1);
         match &mut self.kept[place] {
             Some(kept) if kept.table == table && kept.parts == parts => kept.cells,
             Some(kept) => {
@@ -60,16 +64,16 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT, Recent};
+    use super::Recent;
     use crate::contract::Text;
     use crate::key::{Key, cells};
     use crate::value::Value;
 
     #[test]
     fn every_key_is_given_as_it_was_named() {
-        let mut recent = Recent::default();
+        let mut recent = Recent::new(500);
         for round in 0..3 {
-            for number in 0..2 * KEPT as i64 {
+            for number in 0..1_000_i64 {
                 let name = format!("item-{}", number % 700);
                 let key = Key::new("t").part("id", number / 3).part("name", name);
                 for table in ["t", "u"] {
