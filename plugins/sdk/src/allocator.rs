@@ -159,6 +159,7 @@ unsafe impl GlobalAlloc for Arena {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        debug_assert!((block as usize).is_multiple_of(STEP), "kept, not allocated");
         let list = list(layout.size());
         // SAFETY: as above; the block is ours again and has room for this.
         unsafe {

@@ -2,7 +2,7 @@
 //!
 //! Owns: the names and signatures of both in the canonical ABI. Promises: nothing is converted on the way, and what
 //! was returned stays, since the instance ends with the batch; so there is nothing to do after a return. Must never:
-//! keep what the host wrote in a form that could be changed.
+//! free what the host wrote, or keep it in a form that could be changed.
 #![allow(
     unsafe_code,
     reason = "addresses come from the host; the canonical ABI says what stands there"
@@ -57,7 +57,7 @@ pub(crate) fn get(keys: &[RowKey]) -> Result<Found, LookupError> {
     }
 }
 
-/// Gives the host room for what it hands over.
+/// Gives the host room for what it hands over, without gaps and for good: nothing of it may be freed.
 ///
 /// # Safety
 ///

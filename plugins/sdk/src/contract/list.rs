@@ -115,6 +115,9 @@ impl Text {
     /// A text with this content, which is copied.
     #[must_use]
     pub fn copy(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::new("");
+        }
         let room = room(text.len());
         // SAFETY: there is room for so many bytes, and nobody else has it.
         let bytes = unsafe {
