@@ -2,8 +2,12 @@
 
 #[path = "read_model/checkpoints.rs"]
 mod checkpoints;
+#[path = "read_model/connections.rs"]
+mod connections;
 #[path = "read_model/plugins.rs"]
 mod plugins;
+#[path = "read_model/single.rs"]
+mod single;
 #[path = "read_model/support.rs"]
 mod support;
 #[path = "read_model/tables.rs"]

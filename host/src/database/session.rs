@@ -21,6 +21,15 @@ const DOUBT_AFTER: Duration = Duration::from_secs(5);
 /// `application_name` is cut by the server beyond this many bytes.
 const APPLICATION_NAME_BYTES_MAX: usize = 63;
 
+/// For a session that reads a table in the order of its positions, by that index and no other, however small or large the
+/// table looks. It is planned once; and where nothing but a scan will do, there is no compiling for how dear that looks.
+const BY_POSITION: [(&str, &str); 4] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("jit", "off"),
+];
+
 /// What a session is for; decides its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
@@ -113,6 +122,10 @@ impl Purpose {
                 ("statement_timeout", "60s".to_owned(), false),
                 ("lock_timeout", "10s".to_owned(), false),
             ]),
+        }
+        if matches!(self, Self::Lookup | Self::Write) {
+            let once = "force_generic_plan".to_owned();
+            settings.push(("plan_cache_mode", once, true));
         }
         settings
     }
@@ -228,7 +241,22 @@ impl Database {
 /// # Errors
 /// When a setting that is needed is refused.
 pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(), Error> {
-    let settings = purpose.settings();
+    apply_settings(connection, &purpose.settings()).await
+}
+
+/// Settings for a session that is to read a table in the order of its positions.
+///
+/// # Errors
+/// When the session is lost.
+pub async fn apply_by_position(connection: &mut PgConnection) -> Result<(), Error> {
+    let settings = BY_POSITION.map(|(name, value)| (name, value.to_owned(), true));
+    apply_settings(connection, &settings).await
+}
+
+async fn apply_settings(
+    connection: &mut PgConnection,
+    settings: &[(&'static str, String, bool)],
+) -> Result<(), Error> {
     let set = |name: &str, value: &str| format!("SET {name} = '{value}'");
     let script = |with_optional: bool| {
         let wanted = settings
@@ -243,7 +271,9 @@ pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(
         Err(error) if error.sqlstate().is_none() => return Err(error),
         Err(_) => {}
     }
-    connection.execute(script(false)).await?;
+    if settings.iter().any(|(_, _, tolerated)| !tolerated) {
+        connection.execute(script(false)).await?;
+    }
     for (name, value, _) in settings.iter().filter(|(_, _, tolerated)| *tolerated) {
         if let Err(error) = connection.execute(AssertSqlSafe(set(name, value))).await {
             let error = Error::from(error);

@@ -30,7 +30,7 @@ const STRETCH_POSITIONS_MAX: i64 = 200_000;
 const ROWS_MIN: i64 = 16;
 
 /// Reads after a large payload that expect another one.
-const CAREFUL_READS: u32 = 16;
+pub(super) const CAREFUL_READS: u32 = 16;
 
 /// Reads settled events. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! One batch's transaction: checkpoint first, then rows, then COMMIT.
+//! One batch's transaction: checkpoint first, then rows, then COMMIT. A small batch is one statement, in that order.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::read_model::check::Shapes;
 use crate::read_model::checkpoint::{Checkpoints, GenerationKey, Missed, Step};
 use crate::read_model::dead_letter::{self, Letter};
 use crate::read_model::fold::Folded;
-use crate::read_model::write;
+use crate::read_model::write::{self, Single};
 
 use super::failure::Failure;
 
@@ -113,6 +113,11 @@ impl Target {
                 false => Err(NotCommitted::Missed(Missed::Changed)),
             };
         }
+        if let Some(done) = self.at_once(connection, step, folded, letters).await? {
+            return done
+                .then_some(0)
+                .ok_or(NotCommitted::Missed(Missed::Changed));
+        }
         connection
             .execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             .await
@@ -134,6 +139,30 @@ impl Target {
         let name = self.connections.database();
         bounded(name, COMMIT_ANSWER_TIMEOUT, connection.execute("COMMIT")).await?;
         Ok(touched)
+    }
+
+    /// A small batch in one statement. None when it is none, or when it has to be applied statement by statement, which
+    /// says what is wrong with it; false when the checkpoint did not stand where it was expected.
+    async fn at_once(
+        &self,
+        connection: &mut PgConnection,
+        step: &Step,
+        folded: Option<&Folded>,
+        letters: &[Letter],
+    ) -> Result<Option<bool>, DatabaseError> {
+        let Some(folded) = folded.filter(|_| letters.is_empty()) else {
+            return Ok(None);
+        };
+        let fence = self.checkpoints.advancing(&self.key, step)?;
+        let Some(single) = Single::new(fence, &self.schema, &self.shapes, folded) else {
+            return Ok(None);
+        };
+        let name = self.connections.database();
+        match bounded(name, COMMIT_ANSWER_TIMEOUT, single.commit(connection)).await {
+            Ok(stood) => Ok(Some(stood)),
+            Err(error) if refused(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs a short statement on a session of its own.
@@ -158,5 +187,16 @@ impl Target {
         .await?;
         loan.give_back();
         Ok(done)
+    }
+}
+
+/// Whether the server refused what a statement says; not when it is the server's own state, or its silence.
+fn refused(error: &DatabaseError) -> bool {
+    const OWN_STATE: [&str; 5] = ["40", "53", "55", "57", "58"];
+    match error {
+        DatabaseError::Statement { sqlstate, .. } => {
+            !OWN_STATE.iter().any(|class| sqlstate.starts_with(class))
+        }
+        _ => false,
     }
 }

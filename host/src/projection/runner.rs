@@ -220,6 +220,8 @@ impl Runner {
         cancelled: &CancellationToken,
     ) -> Result<Next, Failure> {
         self.progress.enter(Phase::Running);
+        self.target.connections.has_new_tables();
+        self.work.lookups.connections.has_new_tables();
         // A thread a run: a guest that hangs in the host's care cannot hold up the next run.
         let thread = match GuestThread::spawn(&self.target.key.projection, &self.engine) {
             Ok(thread) => thread,

@@ -3,14 +3,16 @@
 //! read task → channel → guest thread → channel → commit (this task). While batch n commits, batch n+1 is in
 //! the guest and n+2 is read. Whatever ends the run throws away everything that is not committed.
 
+mod read;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::event_store::Feed;
 use crate::event_store::event::{Batch, Position};
-use crate::event_store::{BatchLimits, Feed};
 use crate::guest::thread::GuestThread;
 use crate::leadership::Lease;
 use crate::read_model::checkpoint::{Checkpoint, Missed, Step};
@@ -24,13 +26,10 @@ use super::parked::{Parked, Waiting};
 use super::pending::{Pending, PendingBatch};
 use super::progress::{Progress, Station};
 use super::work::{Outcome, Work};
+use read::Reader;
 
 /// Batches that wait between two stages.
 const STAGE_BATCHES_MAX: usize = 1;
-
-/// The checkpoint moves alone at most this often: a projection that wants nothing of a busy store costs a statement a
-/// second.
-const ALONE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a run ended.
 #[derive(Debug)]
@@ -77,10 +76,6 @@ pub struct Session<'a> {
 struct Standing {
     from: Position,
     revision: i64,
-    /// The last stretch without a wanted event, which waits for something to be committed with.
-    passed: Option<Arc<Batch>>,
-    /// From when on such a stretch is committed alone.
-    next_alone: Instant,
 }
 
 /// Between guest and commit.
@@ -99,7 +94,14 @@ impl Session<'_> {
         let _guard = stop.clone().drop_guard();
         let (read, batches) = mpsc::channel::<Result<Batch, Failure>>(STAGE_BATCHES_MAX);
         let (projected, mut ready) = mpsc::channel::<Projected>(STAGE_BATCHES_MAX);
-        let reader = tokio::spawn(self.reader(checkpoint.position, read, stop.clone()));
+        let reader = Reader {
+            feed: self.feed.clone(),
+            subscription: self.work.plugin.manifest.subscription.clone(),
+            pace: self.pace.clone(),
+            bytes_max: self.work.settings.batch_bytes_max,
+            metrics: self.metrics.clone(),
+        };
+        let reader = tokio::spawn(reader.run(checkpoint.position, read, stop.clone()));
         let pending = Pending::default();
         let guest = self.thread.call(guest_stage(
             self.work.clone(),
@@ -124,47 +126,6 @@ impl Session<'_> {
         ended
     }
 
-    fn reader(
-        &self,
-        mut after: Position,
-        read: mpsc::Sender<Result<Batch, Failure>>,
-        stop: CancellationToken,
-    ) -> impl Future<Output = ()> + Send + 'static {
-        let (feed, pace, metrics) = (self.feed.clone(), self.pace.clone(), self.metrics.clone());
-        let subscription = self.work.plugin.manifest.subscription.clone();
-        let bytes_max = self.work.settings.batch_bytes_max;
-        async move {
-            loop {
-                // Waits for room first, so that a batch is as fresh and as full as it can be.
-                let Ok(room) = read.reserve().await else {
-                    return;
-                };
-                let limits = BatchLimits {
-                    events_max: pace.events(),
-                    bytes_max,
-                };
-                let next = tokio::select! {
-                    () = stop.cancelled() => return,
-                    next = feed.next(after, &subscription, limits) => next,
-                };
-                match next {
-                    Ok(batch) => {
-                        after = batch.upto;
-                        metrics.batch_read(batch.events.len());
-                        room.send(Ok(batch));
-                    }
-                    Err(error) => {
-                        room.send(Err(Failure {
-                            class: error.class(),
-                            ..Failure::transient(error.to_string())
-                        }));
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
     async fn commits(
         &self,
         checkpoint: &Checkpoint,
@@ -175,23 +136,12 @@ impl Session<'_> {
         let mut standing = Standing {
             from: checkpoint.position,
             revision: checkpoint.revision,
-            passed: None,
-            // As if long ago: what comes first is committed at once.
-            next_alone: Instant::now(),
         };
         loop {
             let next = tokio::select! {
                 biased;
-                () = cancelled.cancelled() => {
-                    return self.pass(&mut standing, pending).await.err().unwrap_or(Ended::Cancelled);
-                }
+                () = cancelled.cancelled() => return Ended::Cancelled,
                 next = ready.recv() => next,
-                () = tokio::time::sleep_until(standing.next_alone.into()), if standing.passed.is_some() => {
-                    match self.pass(&mut standing, pending).await {
-                        Ok(()) => continue,
-                        Err(ended) => return ended,
-                    }
-                }
             };
             let Some(Projected {
                 batch,
@@ -206,17 +156,9 @@ impl Session<'_> {
                 };
             };
             let outcome = match outcome {
-                Ok(None) if waiting.letters.is_empty() => {
-                    standing.passed = Some(batch);
-                    continue;
-                }
                 Ok(outcome) => outcome,
                 // A batch that was never read carries no stretch of the store.
                 Err(failure) => {
-                    // Whoever looks for the event begins at the checkpoint.
-                    if let Err(ended) = self.pass(&mut standing, pending).await {
-                        return ended;
-                    }
                     let batch = (batch.upto > batch.after).then_some(batch);
                     return Ended::Failed { batch, failure };
                 }
@@ -246,19 +188,6 @@ impl Session<'_> {
         }
     }
 
-    /// Moves the checkpoint over a stretch in which nothing was wanted, if there is one.
-    async fn pass(&self, standing: &mut Standing, pending: &Pending) -> Result<(), Ended> {
-        match standing.passed.take() {
-            Some(batch) => {
-                let none_waits = Waiting::default();
-                self.commit(standing, &batch, None, &none_waits, pending)
-                    .await
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Commits a batch, together with the stretch before it that was passed.
     async fn commit(
         &self,
         standing: &mut Standing,
@@ -275,8 +204,6 @@ impl Session<'_> {
         match self.target.commit(&step, folded, &waiting.letters).await {
             Ok(_rows) => {
                 standing.from = step.to;
-                standing.passed = None;
-                standing.next_alone = Instant::now() + ALONE_INTERVAL;
                 pending.committed(step.to);
                 self.progress.reached(step.to);
                 self.metrics.committed(batch.events.len(), step.to);

@@ -3,9 +3,8 @@
 //! The lock decides who tries, the fence decides who may: a leader's term and its random identity stand in
 //! every checkpoint row, and each change names them. A leader whose term is over matches no row.
 
-use sqlx::AssertSqlSafe;
-use sqlx::Row as _;
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
 use crate::database::error::Error;
@@ -123,23 +122,43 @@ impl Checkpoints {
         key: &GenerationKey,
         step: &Step,
     ) -> Result<bool, Error> {
+        let (statement, values) = self.advancing(key, step)?;
+        let done = sqlx::query_with(AssertSqlSafe(statement), values)
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    /// The statement of [`Checkpoints::advance`] with its values, for a larger statement that begins with it.
+    ///
+    /// # Errors
+    /// When a value cannot be encoded.
+    pub fn advancing(
+        &self,
+        key: &GenerationKey,
+        step: &Step,
+    ) -> Result<(String, PgArguments), Error> {
         let (event_position, event_id) = match &step.last_event {
             Some((position, id)) => (Some(position.0), Some(id.as_str())),
             None => (None, None),
         };
-        let done = sqlx::query(self.sql(include_str!("sql/advance.sql")))
-            .bind(step.to.0)
-            .bind(event_position)
-            .bind(event_id)
-            .bind(&key.projection)
-            .bind(key.generation)
-            .bind(self.fence.term)
-            .bind(self.fence.term_id)
-            .bind(step.from.0)
-            .bind(step.revision)
-            .execute(connection)
-            .await?;
-        Ok(done.rows_affected() == 1)
+        let mut values = PgArguments::default();
+        let bound = [
+            values.add(step.to.0),
+            values.add(event_position),
+            values.add(event_id),
+            values.add(&key.projection),
+            values.add(key.generation),
+            values.add(self.fence.term),
+            values.add(self.fence.term_id),
+            values.add(step.from.0),
+            values.add(step.revision),
+        ];
+        for value in bound {
+            value.map_err(|why| Error::Driver(why.to_string()))?;
+        }
+        let names = [("control", &self.control)];
+        Ok((render(include_str!("sql/advance.sql"), &names), values))
     }
 
     /// Why a change matched no row.

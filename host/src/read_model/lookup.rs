@@ -70,7 +70,7 @@ pub async fn rows(
         ] {
             argument.map_err(|why| Error::Driver(why.to_string()))?;
         }
-        let statement = select(source, shape);
+        let statement = select(source, shape, places.len());
         for row in sqlx::query_with(AssertSqlSafe(statement), arguments)
             .fetch_all(&mut *connection)
             .await?

@@ -3,7 +3,10 @@
 //! `merge` and `add` are UPDATE first, then INSERT of the keys that were absent: an upsert that omits a NOT
 //! NULL column would fail even where the row exists.
 
+mod groups;
+mod single;
 mod sql;
+mod table;
 mod update;
 
 use sqlx::postgres::{PgArguments, PgConnection};
@@ -13,13 +16,16 @@ use thiserror::Error;
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
 use crate::error::{Class, Code};
-use crate::plugin::manifest::ColumnType;
 
 use super::bind;
-use super::check::{Cells, Fault, Key, Shapes, TableShape};
-use super::fold::{Absent, Folded, Pair, Phase, Present, Row, Rows};
+use super::check::{Cells, Fault, Key, Shapes};
+use super::fold::{Folded, Pair, Phase, Row, Rows};
+use groups::Groups;
+use sql::Conflict;
+use table::Table;
 use update::Update;
 
+pub use single::Single;
 pub(super) use sql::select;
 
 /// Code of a write that the database refuses.
@@ -94,8 +100,7 @@ pub async fn apply(
     for (shape, phases) in shapes.tables().iter().zip(&folded.tables) {
         let mut writer = Writer {
             connection,
-            schema,
-            shape,
+            table: Table { schema, shape },
             touched: 0,
         };
         for phase in phases {
@@ -111,72 +116,25 @@ pub async fn apply(
 
 struct Writer<'a> {
     connection: &'a mut PgConnection,
-    schema: &'a Identifier,
-    shape: &'a TableShape,
+    table: Table<'a>,
     touched: u64,
 }
 
 impl Writer<'_> {
     async fn rows(&mut self, rows: &Rows) -> Result<(), Error> {
-        let mut deletes: Vec<&Key> = Vec::new();
-        let mut replaces: Vec<&Row> = Vec::new();
-        let mut inserts: Vec<&Row> = Vec::new();
-        let mut updates: Vec<Update<'_>> = Vec::new();
-        let mut doubtful: Vec<(&Key, &Pair)> = Vec::new();
-        let mut there: Vec<Update<'_>> = Vec::new();
-        let mut not_there: Vec<&Row> = Vec::new();
-        for (key, pair) in &rows.pairs {
-            match pair.known {
-                Some(true) => match &pair.present {
-                    Present::Fault(fault) => return Err(Error::Fault(fault.clone())),
-                    Present::Delete => deletes.push(key),
-                    Present::Replace(row) => replaces.push(row),
-                    Present::Update(ops) if ops.is_empty() => {}
-                    Present::Update(ops) => there.push((key, ops, None)),
-                },
-                Some(false) => match &pair.absent {
-                    Absent::Fault(fault) => return Err(Error::Fault(fault.clone())),
-                    Absent::Row(row) => not_there.push(row),
-                    Absent::Nothing => {}
-                },
-                None => {}
-            }
-            if pair.known.is_some() {
-                continue;
-            }
-            match (&pair.absent, &pair.present) {
-                (Absent::Fault(fault), Present::Fault(_)) => {
-                    return Err(Error::Fault(fault.clone()));
-                }
-                (Absent::Fault(_), _) | (_, Present::Fault(_)) => doubtful.push((key, pair)),
-                (_, Present::Delete) => deletes.push(key),
-                (_, Present::Replace(row)) => replaces.push(row),
-                (Absent::Row(row), Present::Update(ops)) if ops.is_empty() => inserts.push(row),
-                (Absent::Row(row), Present::Update(ops)) => updates.push((key, ops, Some(row))),
-                (Absent::Nothing, Present::Update(ops)) => {
-                    if !ops.is_empty() {
-                        updates.push((key, ops, None));
-                    }
-                }
-            }
-        }
+        let mut groups = Groups::sort(rows)?;
+        let doubtful = std::mem::take(&mut groups.doubtful);
         if !doubtful.is_empty() {
-            self.judge(
-                &doubtful,
-                &mut updates,
-                &mut deletes,
-                &mut replaces,
-                &mut inserts,
-            )
-            .await?;
+            let present = self.present(&doubtful).await?;
+            groups.judge(&doubtful, &present)?;
         }
-        self.delete(&deletes).await?;
-        self.update_known(&there).await?;
-        self.insert_known(&not_there).await?;
-        let absent = self.update(updates).await?;
-        inserts.extend(absent);
-        self.insert(&inserts, false).await?;
-        self.insert(&replaces, true).await
+        self.delete(&groups.deletes).await?;
+        self.update_known(&groups.there).await?;
+        self.insert_known(&groups.not_there).await?;
+        let absent = self.update(groups.updates).await?;
+        groups.inserts.extend(absent);
+        self.insert(&groups.inserts, Conflict::Keep).await?;
+        self.insert(&groups.replaces, Conflict::Replace).await
     }
 
     /// Rows that were looked up and found.
@@ -189,7 +147,7 @@ impl Writer<'_> {
     /// Rows that were looked up and not found.
     async fn insert_known(&mut self, rows: &[&Row]) -> Result<(), Error> {
         let before = self.touched;
-        self.insert(rows, false).await?;
+        self.insert(rows, Conflict::Keep).await?;
         self.as_known(before, rows.len())
     }
 
@@ -198,44 +156,21 @@ impl Writer<'_> {
             return Ok(());
         }
         Err(Error::Changed {
-            table: self.shape.table.name.as_str().to_owned(),
+            table: self.table.name(),
         })
     }
 
-    /// Pairs of which one outcome cannot be applied: the row's presence decides.
-    async fn judge<'p>(
-        &mut self,
-        doubtful: &[(&'p Key, &'p Pair)],
-        updates: &mut Vec<Update<'p>>,
-        deletes: &mut Vec<&'p Key>,
-        replaces: &mut Vec<&'p Row>,
-        inserts: &mut Vec<&'p Row>,
-    ) -> Result<(), Error> {
+    /// Whether the rows of these keys are there.
+    async fn present(&mut self, doubtful: &[(&Key, &Pair)]) -> Result<Vec<bool>, Error> {
         let mut arguments = PgArguments::default();
-        self.add_keys(&mut arguments, doubtful.iter().map(|(key, _)| *key))?;
-        let statement = sql::present(self.schema, self.shape);
-        let present: Vec<bool> = sqlx::query_with(AssertSqlSafe(statement), arguments)
+        let keys = doubtful.iter().map(|(key, _)| *key);
+        self.table.add_keys(&mut arguments, keys)?;
+        let statement = sql::present(self.table.schema, self.table.shape);
+        sqlx::query_with(AssertSqlSafe(statement), arguments)
             .fetch_all(&mut *self.connection)
             .await
             .and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect())
-            .map_err(|error| self.refused(error))?;
-        for ((key, pair), present) in doubtful.iter().zip(present) {
-            match (present, &pair.absent, &pair.present) {
-                (true, _, Present::Fault(fault)) | (false, Absent::Fault(fault), _) => {
-                    return Err(Error::Fault(fault.clone()));
-                }
-                (true, _, Present::Update(ops)) => {
-                    if !ops.is_empty() {
-                        updates.push((key, ops, None));
-                    }
-                }
-                (true, _, Present::Replace(row)) => replaces.push(row),
-                (true, _, Present::Delete) => deletes.push(key),
-                (false, Absent::Row(row), _) => inserts.push(row),
-                (false, Absent::Nothing, _) => {}
-            }
-        }
-        Ok(())
+            .map_err(|error| self.refused(error))
     }
 
     async fn delete(&mut self, keys: &[&Key]) -> Result<(), Error> {
@@ -243,26 +178,19 @@ impl Writer<'_> {
             return Ok(());
         }
         let mut arguments = PgArguments::default();
-        self.add_keys(&mut arguments, keys.iter().copied())?;
-        self.execute(sql::delete(self.schema, self.shape), arguments)
-            .await
+        let statement = self.table.delete(&mut arguments, None, keys)?;
+        self.execute(statement, arguments).await
     }
 
-    async fn insert(&mut self, rows: &[&Row], replace: bool) -> Result<(), Error> {
+    async fn insert(&mut self, rows: &[&Row], conflict: Conflict) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
         let mut arguments = PgArguments::default();
-        for (at, column) in self.shape.table.columns.iter().enumerate() {
-            bind::add(
-                &mut arguments,
-                column.column_type,
-                rows.iter().map(|row| &row[at]),
-            )
-            .map_err(|why| self.encode(&*why))?;
-        }
-        self.execute(sql::insert(self.schema, self.shape, replace), arguments)
-            .await
+        let statement = self
+            .table
+            .insert(&mut arguments, None, rows, conflict, None)?;
+        self.execute(statement, arguments).await
     }
 
     async fn remove_where(&mut self, all: &[Cells]) -> Result<(), Error> {
@@ -273,31 +201,14 @@ impl Writer<'_> {
             let mut arguments = PgArguments::default();
             for (place, &column) in columns.iter().enumerate() {
                 let values = group.iter().map(|cells| &cells[place].1);
-                bind::add(&mut arguments, self.column_type(column), values)
-                    .map_err(|why| self.encode(&*why))?;
+                bind::add(&mut arguments, self.table.column_type(column), values)
+                    .map_err(|why| self.table.encode(&*why))?;
             }
             self.execute(
-                sql::remove_where(self.schema, self.shape, &columns),
+                sql::remove_where(self.table.schema, self.table.shape, &columns),
                 arguments,
             )
             .await?;
-        }
-        Ok(())
-    }
-
-    fn add_keys<'k>(
-        &self,
-        arguments: &mut PgArguments,
-        keys: impl Iterator<Item = &'k Key>,
-    ) -> Result<(), Error> {
-        let keys: Vec<&Key> = keys.collect();
-        for (part, &column) in self.shape.table.primary_key.iter().enumerate() {
-            bind::add(
-                arguments,
-                self.column_type(column),
-                keys.iter().map(|key| &key[part]),
-            )
-            .map_err(|why| self.encode(&*why))?;
         }
         Ok(())
     }
@@ -308,10 +219,6 @@ impl Writer<'_> {
             .await;
         self.touched += done.map_err(|error| self.refused(error))?.rows_affected();
         Ok(())
-    }
-
-    fn column_type(&self, column: usize) -> ColumnType {
-        self.shape.table.columns[column].column_type
     }
 
     fn refused(&self, error: sqlx::Error) -> Error {
@@ -333,16 +240,9 @@ impl Writer<'_> {
             }
         }
         Error::Refused {
-            table: self.shape.table.name.as_str().to_owned(),
+            table: self.table.name(),
             column: named,
             source: Box::new(source),
-        }
-    }
-
-    fn encode(&self, why: &(dyn std::error::Error + Send + Sync)) -> Error {
-        Error::Encode {
-            table: self.shape.table.name.as_str().to_owned(),
-            why: why.to_string(),
         }
     }
 }

@@ -8,9 +8,10 @@ use projector_host::guest::bindings::{Cell, Change, RowKey, Value, Write};
 use projector_host::guest::writes::Writes;
 use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
 use projector_host::read_model::check::{Shapes, check};
-use projector_host::read_model::checkpoint::{Checkpoints, Fence};
+use projector_host::read_model::checkpoint::{Checkpoints, Fence, GenerationKey, Step};
 use projector_host::read_model::fold::{Folded, Known, fold_known};
 use projector_host::read_model::schema::{self, Generation};
+use projector_host::read_model::write::Single;
 use projector_testkit::{TestDatabase, test_database};
 use sqlx::Executor as _;
 use sqlx::postgres::PgConnection;
@@ -68,10 +69,51 @@ impl Site {
         .await
     }
 
+    /// Writes as one statement, from the checkpoint of generation 1 of `mirror`. None when they are no batch for that.
+    pub fn single(
+        &self,
+        shapes: &Shapes,
+        schema: &str,
+        step: &Step,
+        writes: Vec<Write>,
+        known: &Known,
+    ) -> Option<Single> {
+        let folded = folded_known(shapes, writes, known).ok()?;
+        let key = GenerationKey {
+            projection: "mirror".to_owned(),
+            generation: 1,
+        };
+        let fence = self.checkpoints.advancing(&key, step).expect("encoded");
+        Single::new(fence, &name(schema), shapes, &folded)
+    }
+
+    /// The same, committed: whether the checkpoint stood where it must, or why the server refused it.
+    pub async fn at_once(
+        &mut self,
+        shapes: &Shapes,
+        schema: &str,
+        step: &Step,
+        writes: Vec<Write>,
+        known: &Known,
+    ) -> Option<Result<bool, String>> {
+        let single = self.single(shapes, schema, step, writes, known)?;
+        let done = single.commit(&mut self.connection).await;
+        Some(done.map_err(|error| error.to_string()))
+    }
+
     pub fn rows(&self, table: &str) -> String {
         self.test
             .psql(&format!("SELECT to_jsonb(t) FROM {table} t ORDER BY 1"))
             .expect("rows")
+    }
+}
+
+pub fn step(from: i64, to: i64) -> Step {
+    Step {
+        from: Position(from),
+        to: Position(to),
+        last_event: Some((Position(to), "id".to_owned())),
+        revision: 0,
     }
 }
 

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use sqlx::{Connection as _, Executor as _};
 
-use super::support::{Site, cell, events, folded, folded_known, manifest, name, text, write};
+use super::support::{Site, cell, events, folded, folded_known, manifest, name, step, text, write};
 
 const SEEDS: u64 = 150;
 const WRITES: usize = 14;
@@ -164,7 +164,7 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
     let manifest = manifest("mirror", "things");
     let generation = site.ensure(&manifest).await.expect("tables");
     let shapes = Shapes::new(&manifest.tables).expect("good defaults");
-    for copy in ["alone", "looked_up"] {
+    for copy in ["alone", "looked_up", "at_once"] {
         let copy = format!(
             "CREATE SCHEMA {copy}; CREATE TABLE {copy}.things (LIKE mirror_g1.things INCLUDING ALL)"
         );
@@ -173,12 +173,12 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
             .await
             .expect("a copy");
     }
-    let looked_up = Source {
-        schema: name("looked_up"),
+    let source = |schema| Source {
+        schema: name(schema),
         control: name("projector"),
-        key: generation.key,
+        key: generation.key.clone(),
     };
-    let mut passed = 0;
+    let (mut passed, mut steps) = (0, 0);
     for seed in 0..SEEDS {
         let mut random = StdRng::seed_from_u64(seed);
         let keys = random.random_range(1..4);
@@ -198,12 +198,49 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
             together.is_ok(),
             "seed {seed}: alone {alone:?}, together {together:?}\n{writes:#?}"
         );
-        let known = known(&mut site, &shapes, &looked_up, keys).await;
-        let looked = apply_known(&mut site, &shapes, "looked_up", writes.clone(), &known).await;
+        let found = known(&mut site, &shapes, &source("looked_up"), keys).await;
+        let looked = apply_known(&mut site, &shapes, "looked_up", writes.clone(), &found).await;
         assert_eq!(alone.is_ok(), looked.is_ok(), "seed {seed}: {looked:?}");
+        let mut at_once = Ok(());
+        for part in writes.chunks(3) {
+            let found = match random.random() {
+                true => known(&mut site, &shapes, &source("at_once"), keys).await,
+                false => Known::default(),
+            };
+            at_once = match site.single(
+                &shapes,
+                "at_once",
+                &step(steps, steps + 1),
+                part.to_vec(),
+                &found,
+            ) {
+                Some(single) => {
+                    let done = single.commit(&mut site.connection).await;
+                    assert!(
+                        !matches!(done, Ok(false)),
+                        "the checkpoint stands elsewhere"
+                    );
+                    steps += i64::from(done.is_ok());
+                    done.map(drop).map_err(|error| error.to_string())
+                }
+                None => apply_known(&mut site, &shapes, "at_once", part.to_vec(), &found).await,
+            };
+            if at_once.is_err() {
+                break;
+            }
+        }
+        assert_eq!(alone.is_ok(), at_once.is_ok(), "seed {seed}: {at_once:?}");
         if alone.is_err() {
             // The batch left nothing; the single writes before the bad one stay.
-            site.connection.execute("TRUNCATE alone.things; INSERT INTO alone.things SELECT * FROM mirror_g1.things").await.expect("even");
+            for copy in ["alone", "at_once"] {
+                let even = format!(
+                    "TRUNCATE {copy}.things; INSERT INTO {copy}.things SELECT * FROM mirror_g1.things"
+                );
+                site.connection
+                    .execute(sqlx::AssertSqlSafe(even))
+                    .await
+                    .expect("even");
+            }
             continue;
         }
         passed += 1;
@@ -218,6 +255,11 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
             "seed {seed}, with look-ups\n{writes:#?}"
         );
         assert_eq!(
+            site.rows("at_once.things"),
+            site.rows("alone.things"),
+            "seed {seed}, at once\n{writes:#?}"
+        );
+        assert_eq!(
             site.rows("read_model.things"),
             site.rows("alone.things"),
             "the view shows the generation"
@@ -227,6 +269,7 @@ async fn a_folded_batch_leaves_the_rows_of_its_writes_one_by_one() {
         passed > SEEDS / 4,
         "only {passed} batches passed: nothing was tested"
     );
+    assert!(steps > 150, "only {steps} parts were one statement");
 }
 
 /// Looks up whether rows 0 to `keys` are there.

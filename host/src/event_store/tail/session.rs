@@ -2,18 +2,20 @@
 //!
 //! A proof lives and dies with its session: after a reconnect the holders that were seen before mean nothing.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr};
 use tokio::sync::watch;
 
 use crate::database::micros::Micros;
-use crate::database::session::{Database, Purpose, attended};
+use crate::database::session::{self, Database, Purpose, attended};
 
 use crate::event_store::error::Error;
 use crate::event_store::event::Position;
+use crate::event_store::feed::CAREFUL_READS;
 use crate::event_store::gap::{Holder, Proof};
 use crate::event_store::layout::Layout;
 use crate::event_store::mark::Writer;
@@ -28,12 +30,24 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(35);
 pub(super) struct Session {
     connection: PgConnection,
     database: Database,
-    layout: Layout,
+    statements: Statements,
     gap_proof: GapProof,
     table: Oid,
     /// Everything up to here is settled, though perhaps not read yet.
     floor: Position,
     running: Option<Running>,
+    /// Reads that weigh payloads before they ask for them, from here on.
+    careful: u32,
+}
+
+/// What is asked again and again, as text.
+struct Statements {
+    head: SqlStr,
+    /// Rows as they are, unless one is large.
+    small: SqlStr,
+    /// Rows that are weighed.
+    sized: SqlStr,
+    positions: SqlStr,
 }
 
 /// A proof that is not complete yet.
@@ -67,17 +81,22 @@ impl Session {
                 checked.last_drawn.unwrap_or_default()
             )));
         }
+        within(database, async {
+            Ok(session::apply_by_position(&mut connection).await?)
+        })
+        .await?;
         if known.is_none() {
             identity.send_replace(Some(checked.identity));
         }
         Ok(Self {
             connection,
             database: options.database.clone(),
-            layout: layout.clone(),
+            statements: Statements::new(layout),
             gap_proof: options.gap_proof,
             table: checked.table,
             floor: settled_upto,
             running: None,
+            careful: 0,
         })
     }
 
@@ -164,8 +183,7 @@ impl Session {
 
     /// The highest visible position.
     pub(super) async fn head(&mut self) -> Result<Position, Error> {
-        let statement = self.layout.render(include_str!("../sql/head.sql"));
-        let reading = sqlx::query(AssertSqlSafe(statement)).fetch_one(&mut self.connection);
+        let reading = sqlx::query(self.statements.head.clone()).fetch_one(&mut self.connection);
         let row = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         Ok(Position(row.try_get(0)?))
     }
@@ -177,12 +195,37 @@ impl Session {
         events_max: i64,
         bytes_max: i64,
     ) -> Result<Found, Error> {
-        let statement = rows::sized(&self.layout, include_str!("../sql/tail.sql"));
-        let reading = sqlx::query(AssertSqlSafe(statement))
+        if self.careful == 0 {
+            let found = self.read(false, after, events_max, bytes_max).await?;
+            if !found.withheld {
+                return Ok(found);
+            }
+            self.careful = CAREFUL_READS;
+        } else {
+            self.careful -= 1;
+        }
+        self.read(true, after, events_max, bytes_max).await
+    }
+
+    async fn read(
+        &mut self,
+        weigh: bool,
+        after: Position,
+        events_max: i64,
+        bytes_max: i64,
+    ) -> Result<Found, Error> {
+        let statement = match weigh {
+            true => &self.statements.sized,
+            false => &self.statements.small,
+        };
+        let query = sqlx::query(statement.clone())
             .bind(after.0)
-            .bind(events_max)
-            .bind(bytes_max)
-            .fetch_all(&mut self.connection);
+            .bind(events_max);
+        let query = match weigh {
+            true => query.bind(bytes_max),
+            false => query,
+        };
+        let reading = query.fetch_all(&mut self.connection);
         let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         Ok(rows::found(&found, events_max, bytes_max)?)
@@ -194,8 +237,7 @@ impl Session {
         after: Position,
         positions_max: i64,
     ) -> Result<Vec<Position>, Error> {
-        let statement = self.layout.render(include_str!("../sql/positions.sql"));
-        let reading = sqlx::query(AssertSqlSafe(statement))
+        let reading = sqlx::query(self.statements.positions.clone())
             .bind(after.0)
             .bind(positions_max)
             .fetch_all(&mut self.connection);
@@ -204,6 +246,19 @@ impl Session {
             .iter()
             .map(|row| row.try_get(0).map(Position))
             .collect::<Result<_, _>>()?)
+    }
+}
+
+impl Statements {
+    fn new(layout: &Layout) -> Self {
+        let text = |text: String| AssertSqlSafe(Arc::<str>::from(text)).into_sql_str();
+        let tail = include_str!("../sql/tail.sql");
+        Self {
+            head: text(layout.render(include_str!("../sql/head.sql"))),
+            small: text(rows::small(layout, tail)),
+            sized: text(rows::sized(layout, tail)),
+            positions: text(layout.render(include_str!("../sql/positions.sql"))),
+        }
     }
 }
 

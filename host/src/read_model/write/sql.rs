@@ -32,15 +32,76 @@ pub(super) fn overflow(message: &str) -> Option<(String, String)> {
 /// Two numbers within this bound add up without an overflow.
 pub(super) const SMALL_MAX: i64 = 1 << 61;
 
+/// Where a statement stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    /// So many parameters stand before its own.
+    pub(super) parameters: usize,
+    /// A condition that must hold for it to do anything: it is one of several in a larger statement.
+    pub(super) gate: Option<&'static str>,
+    /// How many rows it is given.
+    pub(super) rows: Few,
+}
+
+/// Whether a statement is given so few rows that it should be planned for them: otherwise the server expects ten, and
+/// reads the whole of a small table for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Few {
+    /// This many at most.
+    Rows(usize),
+    /// No.
+    #[default]
+    Many,
+}
+
+impl Few {
+    /// Rounded up, since each number is a statement of its own.
+    pub(super) fn of(rows: usize) -> Self {
+        let bounds = [1, 4, 16];
+        bounds
+            .into_iter()
+            .find(|bound| rows <= *bound)
+            .map_or(Self::Many, Self::Rows)
+    }
+}
+
+impl Place {
+    /// The gate after other conditions.
+    fn and(self) -> String {
+        self.gate
+            .map_or_else(String::new, |gate| format!(" AND {gate}"))
+    }
+}
+
+/// What an insert does about a row that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conflict {
+    /// Leaves it.
+    Keep,
+    /// Puts its own in its place.
+    Replace,
+    /// Fails.
+    Refuse,
+}
+
 /// Numbers parameters and collects the arrays of an `unnest`.
-#[derive(Default)]
 struct Unnest {
+    rows: Few,
     parameters: usize,
     arrays: Vec<String>,
     names: Vec<String>,
 }
 
 impl Unnest {
+    fn new(place: Place) -> Self {
+        Self {
+            rows: place.rows,
+            parameters: place.parameters,
+            arrays: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
     fn array(&mut self, array_type: &str, name: String) {
         self.parameters += 1;
         self.arrays
@@ -64,11 +125,14 @@ impl Unnest {
         } else {
             ("", "")
         };
-        format!(
-            "unnest({}){with} AS u({}{ord})",
-            self.arrays.join(", "),
-            self.names.join(", ")
-        )
+        let arrays = self.arrays.join(", ");
+        let rows = match self.rows {
+            Few::Rows(rows) => {
+                format!("(SELECT * FROM unnest({arrays}){with} LIMIT {rows})")
+            }
+            Few::Many => format!("unnest({arrays}){with}"),
+        };
+        format!("{rows} AS u({}{ord})", self.names.join(", "))
     }
 }
 
@@ -100,7 +164,7 @@ fn on_key(shape: &TableShape) -> String {
 
 /// For each key, in order, whether its row is there.
 pub(super) fn present(schema: &Identifier, shape: &TableShape) -> String {
-    let mut unnest = Unnest::default();
+    let mut unnest = Unnest::new(Place::default());
     unnest.keys(shape);
     format!(
         "SELECT EXISTS (SELECT FROM {} t WHERE {}) FROM {} ORDER BY u.ord",
@@ -111,8 +175,11 @@ pub(super) fn present(schema: &Identifier, shape: &TableShape) -> String {
 }
 
 /// The rows of these keys: the key's place, the checkpoint, whether there is a row, and its columns.
-pub(in super::super) fn select(source: &Source, shape: &TableShape) -> String {
-    let mut unnest = Unnest::default();
+pub(in super::super) fn select(source: &Source, shape: &TableShape, keys: usize) -> String {
+    let mut unnest = Unnest::new(Place {
+        rows: Few::of(keys),
+        ..Place::default()
+    });
     unnest.keys(shape);
     let columns = shape.table.columns.iter().map(|column| {
         let as_text = matches!(
@@ -140,19 +207,27 @@ pub(in super::super) fn select(source: &Source, shape: &TableShape) -> String {
     )
 }
 
-pub(super) fn delete(schema: &Identifier, shape: &TableShape) -> String {
-    let mut unnest = Unnest::default();
+pub(super) fn delete(schema: &Identifier, shape: &TableShape, place: Place) -> String {
+    let mut unnest = Unnest::new(place);
     unnest.keys(shape);
     format!(
-        "DELETE FROM {} t USING {} WHERE {}",
+        "DELETE FROM {} t USING {} WHERE {}{}",
         table(schema, shape),
         unnest.from(false),
-        on_key(shape)
+        on_key(shape),
+        place.and()
     )
 }
 
-pub(super) fn insert(schema: &Identifier, shape: &TableShape, replace: bool) -> String {
-    let mut unnest = Unnest::default();
+/// With `but_for`, only the rows whose places are not among those of this query.
+pub(super) fn insert(
+    schema: &Identifier,
+    shape: &TableShape,
+    conflict: Conflict,
+    place: Place,
+    but_for: Option<&str>,
+) -> String {
+    let mut unnest = Unnest::new(place);
     let all = 0..shape.table.columns.len();
     for column in all.clone() {
         unnest.column(shape, column, format!("c{column}"));
@@ -172,18 +247,29 @@ pub(super) fn insert(schema: &Identifier, shape: &TableShape, replace: bool) -> 
         .filter(|&column| !shape.in_key[column])
         .map(|column| format!("{0} = EXCLUDED.{0}", quoted(shape, column)))
         .collect();
-    let conflict = if replace && !set.is_empty() {
-        format!("DO UPDATE SET {}", set.join(", "))
-    } else {
-        "DO NOTHING".to_owned()
+    let conflict = match conflict {
+        Conflict::Refuse => String::new(),
+        Conflict::Replace if !set.is_empty() => format!(
+            " ON CONFLICT ({}) DO UPDATE SET {}",
+            key.join(", "),
+            set.join(", ")
+        ),
+        Conflict::Keep | Conflict::Replace => {
+            format!(" ON CONFLICT ({}) DO NOTHING", key.join(", "))
+        }
+    };
+    let others = but_for.map(|query| format!("u.ord NOT IN (SELECT ord FROM {query})"));
+    let conditions: Vec<&str> = place.gate.into_iter().chain(others.as_deref()).collect();
+    let filter = match conditions.is_empty() {
+        true => String::new(),
+        false => format!(" WHERE {}", conditions.join(" AND ")),
     };
     format!(
-        "INSERT INTO {} AS t ({}) SELECT {} FROM {} ON CONFLICT ({}) {conflict}",
+        "INSERT INTO {} AS t ({}) SELECT {} FROM {}{filter}{conflict}",
         table(schema, shape),
         names.join(", "),
         values.join(", "),
-        unnest.from(false),
-        key.join(", ")
+        unnest.from(but_for.is_some()),
     )
 }
 
@@ -195,8 +281,9 @@ pub(super) fn update(
     columns: &[(usize, Kind)],
     returning: bool,
     masked: bool,
+    place: Place,
 ) -> String {
-    let mut unnest = Unnest::default();
+    let mut unnest = Unnest::new(place);
     unnest.keys(shape);
     if masked {
         unnest.array("bigint[]", "mask".to_owned());
@@ -219,11 +306,12 @@ pub(super) fn update(
         });
     }
     let mut statement = format!(
-        "UPDATE {} t SET {} FROM {} WHERE {}",
+        "UPDATE {} t SET {} FROM {} WHERE {}{}",
         table(schema, shape),
         set.join(", "),
         unnest.from(returning),
-        on_key(shape)
+        on_key(shape),
+        place.and()
     );
     if returning {
         let _ = write!(statement, " RETURNING u.ord");
@@ -273,7 +361,7 @@ fn add(unnest: &mut Unnest, shape: &TableShape, column: usize, kind: Kind) -> St
 }
 
 pub(super) fn remove_where(schema: &Identifier, shape: &TableShape, columns: &[usize]) -> String {
-    let mut unnest = Unnest::default();
+    let mut unnest = Unnest::new(Place::default());
     let mut on = Vec::with_capacity(columns.len());
     for &column in columns {
         unnest.column(shape, column, format!("c{column}"));

@@ -12,10 +12,55 @@ use crate::read_model::check::Key;
 use crate::read_model::datum::{Datum, Sums};
 use crate::read_model::fold::{Op, Row};
 
+use super::table::{Gate, Table, place};
 use super::{Error, Writer, sql};
 
 /// A row's key, how its columns change, and the row to insert when there is none.
 pub(super) type Update<'p> = (&'p Key, &'p [(usize, Op)], Option<&'p Row>);
+
+/// Rows that one statement can change.
+pub(super) struct Alike<'p> {
+    /// All of them have a row to insert when there is none, or none of them.
+    pub(super) rows: Vec<Update<'p>>,
+    columns: Vec<(usize, sql::Kind)>,
+    /// Each row changes some of the columns only.
+    masked: bool,
+}
+
+impl Alike<'_> {
+    /// Whether absent rows are to be inserted.
+    pub(super) fn inserts(&self) -> bool {
+        self.rows.first().is_some_and(|(_, _, row)| row.is_some())
+    }
+}
+
+/// As few groups as possible.
+pub(super) fn alike(updates: Vec<Update<'_>>) -> Vec<Alike<'_>> {
+    let (inserting, silent): (Vec<_>, Vec<_>) =
+        updates.into_iter().partition(|(_, _, row)| row.is_some());
+    let mut groups = Vec::new();
+    for mut rows in [silent, inserting] {
+        if let Some(columns) = together(&rows) {
+            groups.push(Alike {
+                rows,
+                columns,
+                masked: true,
+            });
+            continue;
+        }
+        // Rows that change the same columns in the same way share a statement.
+        rows.sort_by_cached_key(|(_, ops, _)| shape_of(ops));
+        groups.extend(
+            rows.chunk_by(|a, b| shape_of(a.1) == shape_of(b.1))
+                .map(|rows| Alike {
+                    rows: rows.to_vec(),
+                    columns: shape_of(rows[0].1),
+                    masked: false,
+                }),
+        );
+    }
+    groups
+}
 
 impl Writer<'_> {
     /// Updates present rows; returns the rows to insert for keys that were absent.
@@ -24,51 +69,96 @@ impl Writer<'_> {
         updates: Vec<Update<'p>>,
     ) -> Result<Vec<&'p Row>, Error> {
         let mut absent = Vec::new();
-        let (returning, silent): (Vec<_>, Vec<_>) =
-            updates.into_iter().partition(|(_, _, row)| row.is_some());
-        for mut updates in [silent, returning] {
-            if let Some(columns) = together(&updates) {
-                self.update_masked(&updates, columns, &mut absent).await?;
-                continue;
-            }
-            // Rows that change the same columns in the same way share a statement.
-            updates.sort_by_cached_key(|(_, ops, _)| shape_of(ops));
-            for group in updates.chunk_by(|a, b| shape_of(a.1) == shape_of(b.1)) {
-                self.update_alike(group, &mut absent).await?;
-            }
+        for group in alike(updates) {
+            let mut arguments = PgArguments::default();
+            let statement = self
+                .table
+                .update(&mut arguments, None, &group, group.inserts())?;
+            self.updated(&group, statement, arguments, &mut absent)
+                .await?;
         }
         Ok(absent)
     }
 
-    /// Rows that all change the same columns.
-    async fn update_alike<'p>(
+    /// Runs an update; when its rows have a form for absent keys, notes those that it did not find.
+    async fn updated<'p>(
         &mut self,
-        group: &[Update<'p>],
+        group: &Alike<'p>,
+        statement: String,
+        arguments: PgArguments,
         absent: &mut Vec<&'p Row>,
     ) -> Result<(), Error> {
-        let mut arguments = PgArguments::default();
-        self.add_keys(&mut arguments, group.iter().map(|(key, _, _)| *key))?;
-        let mut columns = shape_of(group[0].1);
-        for (place, (column, kind)) in columns.iter_mut().enumerate() {
-            let ops = || group.iter().map(|(_, ops, _)| Some(&ops[place].1));
-            *kind = kind.fitting(ops());
-            self.add_op(&mut arguments, *column, *kind, ops())?;
+        if !group.inserts() {
+            return self.execute(statement, arguments).await;
         }
-        let returning = group[0].2.is_some();
-        let statement = sql::update(self.schema, self.shape, &columns, returning, false);
-        self.updated(group, statement, arguments, absent).await
+        let found = sqlx::query_with(AssertSqlSafe(statement), arguments)
+            .fetch_all(&mut *self.connection)
+            .await
+            .map_err(|error| self.refused(error))?;
+        let mut updated = vec![false; group.rows.len()];
+        for row in &found {
+            let place: i64 = row.try_get(0).map_err(|error| self.refused(error))?;
+            if let Some(flag) = usize::try_from(place - 1)
+                .ok()
+                .and_then(|place| updated.get_mut(place))
+            {
+                *flag = true;
+            }
+        }
+        self.touched += found.len() as u64;
+        absent.extend(
+            group
+                .rows
+                .iter()
+                .zip(updated)
+                .filter(|(_, updated)| !updated)
+                .filter_map(|((_, _, row), _)| *row),
+        );
+        Ok(())
+    }
+}
+
+impl Table<'_> {
+    /// With `returning`, the places of the rows that were there.
+    pub(super) fn update(
+        self,
+        arguments: &mut PgArguments,
+        gate: Gate,
+        group: &Alike<'_>,
+        returning: bool,
+    ) -> Result<String, Error> {
+        let rows = &group.rows;
+        let place = place(arguments, gate, rows.len());
+        self.add_keys(arguments, rows.iter().map(|(key, _, _)| *key))?;
+        let mut columns = group.columns.clone();
+        if group.masked {
+            self.add_masked(arguments, rows, &mut columns)?;
+        } else {
+            for (place, (column, kind)) in columns.iter_mut().enumerate() {
+                let ops = || rows.iter().map(|(_, ops, _)| Some(&ops[place].1));
+                *kind = kind.fitting(ops());
+                self.add_op(arguments, *column, *kind, ops())?;
+            }
+        }
+        let (schema, shape) = (self.schema, self.shape);
+        Ok(sql::update(
+            schema,
+            shape,
+            &columns,
+            returning,
+            group.masked,
+            place,
+        ))
     }
 
-    /// Rows that change different columns, in one statement.
-    async fn update_masked<'p>(
-        &mut self,
-        group: &[Update<'p>],
-        mut columns: Vec<(usize, sql::Kind)>,
-        absent: &mut Vec<&'p Row>,
+    /// Rows that change different columns.
+    fn add_masked(
+        self,
+        arguments: &mut PgArguments,
+        rows: &[Update<'_>],
+        columns: &mut [(usize, sql::Kind)],
     ) -> Result<(), Error> {
-        let mut arguments = PgArguments::default();
-        self.add_keys(&mut arguments, group.iter().map(|(key, _, _)| *key))?;
-        let masks = group.iter().map(|(_, ops, _)| {
+        let masks = rows.iter().map(|(_, ops, _)| {
             let mut mask = 0_i64;
             let mut place = 0;
             for (column, _) in *ops {
@@ -85,7 +175,7 @@ impl Writer<'_> {
             let bit = 1_i64 << place;
             let wanted = *column;
             let ops = || {
-                group.iter().zip(&masks).map(move |((_, ops, _), mask)| {
+                rows.iter().zip(&masks).map(move |((_, ops, _), mask)| {
                     // As many ops stand before it as lower bits are set.
                     let at = (mask & (bit - 1)).count_ones() as usize;
                     let op = (mask & bit != 0).then(|| &ops[at]);
@@ -94,52 +184,14 @@ impl Writer<'_> {
                 })
             };
             *kind = kind.fitting(ops());
-            self.add_op(&mut arguments, *column, *kind, ops())?;
+            self.add_op(arguments, *column, *kind, ops())?;
         }
-        let returning = group[0].2.is_some();
-        let statement = sql::update(self.schema, self.shape, &columns, returning, true);
-        self.updated(group, statement, arguments, absent).await
-    }
-
-    /// Runs an update; when its rows have a form for absent keys, notes those that it did not find.
-    async fn updated<'p>(
-        &mut self,
-        group: &[Update<'p>],
-        statement: String,
-        arguments: PgArguments,
-        absent: &mut Vec<&'p Row>,
-    ) -> Result<(), Error> {
-        if group[0].2.is_none() {
-            return self.execute(statement, arguments).await;
-        }
-        let found = sqlx::query_with(AssertSqlSafe(statement), arguments)
-            .fetch_all(&mut *self.connection)
-            .await
-            .map_err(|error| self.refused(error))?;
-        let mut updated = vec![false; group.len()];
-        for row in &found {
-            let place: i64 = row.try_get(0).map_err(|error| self.refused(error))?;
-            if let Some(flag) = usize::try_from(place - 1)
-                .ok()
-                .and_then(|place| updated.get_mut(place))
-            {
-                *flag = true;
-            }
-        }
-        self.touched += found.len() as u64;
-        absent.extend(
-            group
-                .iter()
-                .zip(updated)
-                .filter(|(_, updated)| !updated)
-                .filter_map(|((_, _, row), _)| *row),
-        );
         Ok(())
     }
 
     /// One column's ops; none where a row does not change it.
     fn add_op<'o>(
-        &self,
+        self,
         arguments: &mut PgArguments,
         column: usize,
         kind: sql::Kind,
