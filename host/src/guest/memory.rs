@@ -22,9 +22,9 @@ use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 /// A memory that stayed smaller is not kept: the system gives back so little faster than it is wiped.
 const KEPT_MIN_BYTES: usize = 2 << 20;
 /// A memory that grew larger is not kept either, so that one large batch does not hold its pages for ever.
-const KEPT_MAX_BYTES: usize = 16 << 20;
+const KEPT_MAX_BYTES: usize = 32 << 20;
 /// How many are kept.
-const IDLE_MAX: usize = 4;
+const IDLE_MAX: usize = 2;
 
 /// Makes memories; a clone shares what is kept.
 #[derive(Debug, Clone, Default)]
@@ -176,7 +176,8 @@ impl Mapping {
     fn protect(&self, at: usize, bytes: usize, flags: MprotectFlags) -> io::Result<()> {
         let place = self.base().wrapping_byte_add(at);
         // SAFETY: within this mapping, which nobody else uses.
-        Ok(unsafe { mm::mprotect(place, bytes, flags)? })
+        let done = unsafe { mm::mprotect(place, bytes, flags) };
+        Ok(done?)
     }
 }
 
@@ -202,7 +203,7 @@ mod tests {
             .expect("memory")
     }
 
-    fn bytes(memory: &dyn LinearMemory) -> &mut [u8] {
+    fn bytes(memory: &mut dyn LinearMemory) -> &mut [u8] {
         // SAFETY: the test is alone with it.
         unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), memory.byte_size()) }
     }
@@ -218,8 +219,8 @@ mod tests {
         for size in [4 << 20, 3 << 20, 8 << 20, 4 << 20] {
             let mut memory = memory(&memories, 1 << 16);
             memory.grow_to(size).expect("it fits");
-            assert!(bytes(&*memory).iter().all(|byte| *byte == 0), "{size}");
-            bytes(&*memory).fill(0xaa);
+            assert!(bytes(&mut *memory).iter().all(|byte| *byte == 0), "{size}");
+            bytes(&mut *memory).fill(0xaa);
             places.push(memory.as_ptr());
         }
         assert!(
