@@ -1,9 +1,10 @@
 //! Memory for an instance that lives for one batch.
 //!
-//! Owns: the guest's heap. Blocks come from lists of equal sizes, and what is freed goes back to its list; nothing is
-//! joined or returned, since the whole memory goes with the instance. That makes both directions a few instructions,
-//! where a general allocator took a third of a batch's time. Promises: a block is as large and as aligned as asked
-//! for. Must never: be used by two threads; a guest has one.
+//! Owns: the guest's heap. Small blocks come from lists of equal sizes, and what is freed goes back to its list; larger
+//! ones are cut as they are asked for, and a freed one serves a smaller one. Nothing is joined or returned, since the
+//! whole memory goes with the instance. That makes both directions a few instructions, where a general allocator took a
+//! third of a batch's time. What stays until the end anyway is [kept](Arena::keep) without gaps. Promises: a block is
+//! as large and as aligned as asked for. Must never: be used by two threads; a guest has one.
 #![allow(
     unsafe_code,
     reason = "an allocator cannot be written without; it is this file, and a test fills and checks its blocks"
@@ -15,7 +16,7 @@ use std::ptr::null_mut;
 
 /// Small blocks differ by this many bytes, which is also the alignment of every block.
 const STEP: usize = 16;
-/// Up to here there is a list for each step; beyond, one for each power of two.
+/// Up to here there is a list for each step; beyond, one for each power of two that a block reaches.
 const SMALL_MAX: usize = 512;
 const SMALL_CLASSES: usize = SMALL_MAX / STEP;
 const CLASSES: usize = SMALL_CLASSES + usize::BITS as usize;
@@ -31,7 +32,7 @@ pub struct Arena {
 }
 
 struct State {
-    /// For each class the last block that was freed; its first word is the one freed before.
+    /// For each list the last block that was freed.
     free: [usize; CLASSES],
     /// What was never given out yet.
     next: usize,
@@ -56,72 +57,131 @@ impl Arena {
     }
 }
 
-/// The list that blocks of this size belong to, and how large they are.
-const fn class(size: usize) -> (usize, usize) {
-    if size <= SMALL_MAX {
-        let steps = if size <= STEP { 1 } else { size.div_ceil(STEP) };
-        (steps - 1, steps * STEP)
+impl Arena {
+    /// Bytes that are never freed; null without memory. The alignment is a power of two, at most [`STEP`].
+    #[inline]
+    pub fn keep(&self, size: usize, align: usize) -> *mut u8 {
+        // SAFETY: the only thread; no reference to the state outlives this call.
+        let state = unsafe { &mut *self.state.get() };
+        let block = (state.next + align - 1) & !(align - 1);
+        if block <= state.end && state.end - block >= size {
+            state.next = block + size;
+            return block as *mut u8;
+        }
+        self.more(state, size)
+    }
+
+    /// The same, aligned to [`STEP`], where the room did not suffice.
+    #[cold]
+    fn more(&self, state: &mut State, size: usize) -> *mut u8 {
+        let Some((start, more)) = (self.grow)(size + STEP) else {
+            return null_mut();
+        };
+        if start != state.end {
+            // Not behind what is left, which is given up.
+            state.next = start;
+        }
+        state.end = start + more;
+        let block = state.next.next_multiple_of(STEP);
+        state.next = block + size;
+        block as *mut u8
+    }
+}
+
+/// Whether there is a list for just this size.
+const fn is_small(size: usize) -> bool {
+    size <= SMALL_MAX
+}
+
+/// The size that a block of this size really has.
+const fn whole(size: usize) -> usize {
+    if size <= STEP {
+        STEP
     } else {
-        let bits = usize::BITS - (size - 1).leading_zeros();
-        (SMALL_CLASSES + bits as usize, 1 << bits)
+        size.next_multiple_of(STEP)
+    }
+}
+
+/// The list into which a block of this size goes.
+const fn list(size: usize) -> usize {
+    if is_small(size) {
+        whole(size) / STEP - 1
+    } else {
+        SMALL_CLASSES + (usize::BITS - 1 - size.leading_zeros()) as usize
+    }
+}
+
+/// What stands in a block that was freed.
+struct Free {
+    /// The block of the same list that was freed before.
+    next: usize,
+    /// Its size, at least.
+    size: usize,
+}
+
+impl State {
+    /// A freed block of this list, if the last one is large enough.
+    #[inline]
+    fn take(&mut self, list: usize, size: usize) -> Option<*mut u8> {
+        let head = self.free[list] as *mut Free;
+        // SAFETY: what is in a list is free, and says so itself.
+        if head.is_null() || unsafe { (*head).size } < size {
+            return None;
+        }
+        // SAFETY: as above.
+        self.free[list] = unsafe { (*head).next };
+        Some(head.cast())
     }
 }
 
 // SAFETY: blocks are cut from memory that `grow` gave, one after the other, and a block is in a list or with the
-// program, never both; its size is that of its class, which is not smaller than what was asked for, and everything is
-// aligned to STEP. Layouts that want more alignment, which nothing here has, get no memory.
+// program, never both; one that is taken from a list is as large as it says, and everything is aligned to STEP. Layouts
+// that want more alignment, which nothing here has, get no memory.
 unsafe impl GlobalAlloc for Arena {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() > STEP {
             return null_mut();
         }
-        let (class, size) = class(layout.size());
         // SAFETY: the only thread; no reference to the state outlives this call.
         let state = unsafe { &mut *self.state.get() };
-        let head = state.free[class];
-        if head != 0 {
-            // SAFETY: a free block holds the address of the next one.
-            state.free[class] = unsafe { *(head as *const usize) };
-            return head as *mut u8;
+        let (list, size) = (list(layout.size()), layout.size());
+        if let Some(block) = state.take(list, size) {
+            return block;
         }
-        if state.end - state.next < size {
-            let Some((start, more)) = (self.grow)(size + STEP) else {
-                return null_mut();
-            };
-            if start != state.end {
-                // Not behind what is left, which is given up.
-                state.next = start.next_multiple_of(STEP);
-            }
-            state.end = start + more;
+        if !is_small(size)
+            && let Some(block) = state.take(list + 1, size)
+        {
+            return block;
         }
-        let block = state.next;
-        state.next += size;
-        block as *mut u8
+        self.keep(whole(size), STEP)
     }
 
+    #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let (class, _) = class(layout.size());
-        // SAFETY: as above; the block is ours again and at least a word long.
+        debug_assert!((block as usize).is_multiple_of(STEP), "kept, not allocated");
+        let list = list(layout.size());
+        // SAFETY: as above; the block is ours again and has room for this.
         unsafe {
             let state = &mut *self.state.get();
-            *block.cast::<usize>() = state.free[class];
-            state.free[class] = block as usize;
+            block.cast::<Free>().write(Free {
+                next: state.free[list],
+                size: whole(layout.size()),
+            });
+            state.free[list] = block as usize;
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let ((old, old_size), (new, size)) = (class(layout.size()), class(new_size));
-        if old == new {
+        let (old, new) = (whole(layout.size()), whole(new_size));
+        if old == new || old > new && !is_small(new_size) {
             return block;
         }
         // SAFETY: as above.
         let state = unsafe { &mut *self.state.get() };
-        if block as usize + old_size == state.next
-            && block as usize + size <= state.end
-            && size > old_size
-        {
+        if block as usize + old == state.next && new > old && block as usize + new <= state.end {
             // The last block grows where it is.
-            state.next = block as usize + size;
+            state.next = block as usize + new;
             return block;
         }
         // SAFETY: the caller promises that the new size is none that overflows, and the alignment is the old one.
@@ -139,7 +199,7 @@ unsafe impl GlobalAlloc for Arena {
 /// The heap of every component that is built with this crate.
 #[cfg(target_arch = "wasm32")]
 #[global_allocator]
-static HEAP: Arena = Arena::new(more_memory);
+pub(crate) static HEAP: Arena = Arena::new(more_memory);
 
 /// Memory grows by pages, a few at a time so that the host is asked rarely.
 #[cfg(target_arch = "wasm32")]
@@ -229,8 +289,14 @@ mod tests {
 
     #[test]
     fn what_was_freed_is_given_again() {
+        [1, 100, 512, 513, 1_280, 3_000]
+            .into_iter()
+            .for_each(check_freed);
+    }
+
+    fn check_freed(size: usize) {
         let arena = Arena::new(pieces);
-        let layout = Layout::from_size_align(100, 8).expect("a layout");
+        let layout = Layout::from_size_align(size, 8).expect("a layout");
         // SAFETY: freed once.
         unsafe {
             let first = arena.alloc(layout);
@@ -243,6 +309,21 @@ mod tests {
             }
             assert_eq!(GIVEN.get(), given);
         }
+    }
+
+    #[test]
+    fn what_is_kept_has_no_gaps_and_is_aligned_where_it_must() {
+        let arena = Arena::new(pieces);
+        let first = arena.keep(3, 1) as usize;
+        assert_eq!(arena.keep(5, 1) as usize, first + 3);
+        let aligned = arena.keep(8, 8) as usize;
+        assert!(aligned.is_multiple_of(8) && (first + 8..first + 16).contains(&aligned));
+        for _ in 0..10_000 {
+            let kept = arena.keep(7, 1);
+            // SAFETY: just given.
+            unsafe { kept.write_bytes(1, 7) };
+        }
+        assert!((arena.keep(16, STEP) as usize).is_multiple_of(STEP));
     }
 
     #[test]

@@ -20,6 +20,8 @@ macro_rules! export {
                 fn describe(
                     config: ::std::string::String,
                 ) -> ::core::result::Result<manifest::Description, ::std::string::String> {
+                    // What the host wrote is never freed: it was given room without gaps.
+                    let config = config.leak();
                     GUEST.with(|guest| guest.describe(config))
                 }
             }

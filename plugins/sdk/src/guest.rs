@@ -33,7 +33,7 @@ impl<P: Projection> Guest<P> {
     /// # Errors
     ///
     /// What the projection says against its configuration, or what is wrong with its description.
-    pub fn describe(&self, config: String) -> Result<manifest::Description, String> {
+    pub fn describe(&self, config: &str) -> Result<manifest::Description, String> {
         report_panics();
         let projection = P::new(&Config::from_json(config))?;
         let description = projection.describe();
@@ -133,18 +133,18 @@ mod tests {
         }
         assert!(
             guest
-                .describe(r#"{"x":1}"#.to_owned())
+                .describe(r#"{"x":1}"#)
                 .is_err_and(|message| message.contains('x'))
         );
         assert!(guest.project(&[]).is_err());
-        assert!(guest.describe(String::new()).is_ok());
+        assert!(guest.describe("").is_ok());
         assert_eq!(guest.project(&[]).ok(), Some(List::new(&[])));
     }
 
     #[test]
     fn the_description_says_what_was_built() {
         let description = Guest::<Empty>::new()
-            .describe("{}".to_owned())
+            .describe("{}")
             .unwrap_or_else(|message| panic!("{message}"));
         assert_eq!(
             (description.name.as_str(), description.version.as_str()),

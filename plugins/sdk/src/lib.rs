@@ -72,6 +72,7 @@ mod event;
 mod export;
 mod failure;
 mod guest;
+mod json;
 mod key;
 pub mod log;
 pub mod prelude;

@@ -114,9 +114,21 @@ impl Row {
         for cell in cells {
             if let Some(place) = self.table.column_near(next, cell.column) {
                 let column_type = self.table.columns[place].column_type;
-                self.values[place] = canonical(column_type, cell.value, position);
+                self.values[place] = settled(column_type, cell.value, position);
                 next = place + 1;
             }
         }
+    }
+}
+
+/// The canonical form, which most values have already.
+#[inline]
+fn settled(column_type: ColumnType, value: Value, position: u64) -> Value {
+    match (column_type, value) {
+        (_, Value::Null)
+        | (ColumnType::Text, Value::Text(_))
+        | (ColumnType::BigInt, Value::Int(_))
+        | (ColumnType::Boolean, Value::Boolean(_)) => value,
+        _ => canonical(column_type, value, position),
     }
 }

@@ -2,6 +2,7 @@
 
 mod cells;
 mod overlay;
+mod recent;
 mod write;
 
 use std::rc::Rc;
@@ -9,12 +10,13 @@ use std::rc::Rc;
 use crate::contract::{Change, Found, LookupError, RowKey, Text, Write};
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::key::{self, Key, KeyPart, KeyValue, Keys};
+use crate::key::{Key, KeyPart, KeyValue, Keys};
 use crate::row::Row;
 use crate::schema::Schema;
 
 use cells::Cells;
 use overlay::{Overlay, Slot};
+use recent::Recent;
 pub use write::RowWrite;
 
 /// How many rows one lookup asks for; fewer when the host says that it is too many.
@@ -38,6 +40,7 @@ pub struct Rows<'batch> {
     /// The write that is being built: the parts of its key, and its cells.
     parts: Vec<KeyPart>,
     cells: Cells,
+    recent: Recent,
     /// Where the canonical form of a key is made.
     key: Vec<KeyValue>,
     /// The rows that were named before, in the order of events, and from where on they are those of the event that is
@@ -104,9 +107,10 @@ impl<'batch> Rows<'batch> {
             schema,
             events,
             event: 0,
-            writes: Vec::with_capacity(2 * events.len()),
+            writes: Vec::with_capacity(5 * events.len() / 2),
             parts: Vec::with_capacity(4),
             cells: Cells::default(),
+            recent: Recent::new(events.len()),
             key: Vec::with_capacity(4),
             announced: Vec::new(),
             next: 0,
@@ -225,7 +229,7 @@ impl<'batch> Rows<'batch> {
         let slot = place.and_then(|place| self.slot(place, &parts));
         let key = match slot {
             Some(slot) if !parts.iter().any(KeyPart::is_position) => self.overlay.cells(slot),
-            _ => key::cells(&parts),
+            _ => self.recent.cells(table, &parts),
         };
         self.parts = parts;
         self.writes.push(Write {

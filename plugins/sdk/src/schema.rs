@@ -30,14 +30,14 @@ impl TableSchema {
         self.columns.iter().position(|column| column.name == *name)
     }
 
-    /// The place of a column, where it probably stands at or soon after this place.
+    /// The place of a column, where it probably stands at or soon after this place, under a name that is the same
+    /// literal.
+    #[inline]
     pub(crate) fn column_near(&self, place: usize, name: Text) -> Option<usize> {
-        let (before, after) = self.columns.split_at(place.min(self.columns.len()));
-        let named = |column: &ColumnSchema| column.name == name;
-        match after.iter().position(named) {
-            Some(further) => Some(before.len() + further),
-            None => before.iter().position(named),
-        }
+        let later = self.columns.iter().enumerate().skip(place);
+        let same =
+            |(place, column): (usize, &ColumnSchema)| column.name.is_same(name).then_some(place);
+        later.filter_map(same).next().or_else(|| self.column(&name))
     }
 
     /// The key's values in key order; `None` when a part is missing, unknown or given twice.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the names and signatures of both in the canonical ABI. Promises: nothing is converted on the way, and what
 //! was returned stays, since the instance ends with the batch; so there is nothing to do after a return. Must never:
-//! keep what the host wrote in a form that could be changed.
+//! free what the host wrote, or keep it in a form that could be changed.
 #![allow(
     unsafe_code,
     reason = "addresses come from the host; the canonical ABI says what stands there"
@@ -11,6 +11,7 @@
 use std::mem::MaybeUninit;
 
 use super::{Answer, Failure, Found, List, LookupError, RowKey, Write};
+use crate::allocator::HEAP;
 use crate::event::Event;
 
 /// What stands where the host looks for the result of `project`.
@@ -54,4 +55,30 @@ pub(crate) fn get(keys: &[RowKey]) -> Result<Found, LookupError> {
         Answer::Ok(found) => Ok(found),
         Answer::Err(error) => Err(error),
     }
+}
+
+/// Gives the host room for what it hands over, without gaps and for good: nothing of it may be freed.
+///
+/// # Safety
+///
+/// As the canonical ABI says: the alignment is a power of two, and what is to grow was given here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cabi_realloc(
+    old: *mut u8,
+    old_size: usize,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
+    if size == 0 {
+        return std::ptr::without_provenance_mut(align);
+    }
+    let room = HEAP.keep(size, align);
+    if room.is_null() {
+        std::process::abort();
+    }
+    if old_size > 0 {
+        // SAFETY: the old block is that large, and the new one is another.
+        unsafe { std::ptr::copy_nonoverlapping(old, room, old_size.min(size)) };
+    }
+    room
 }

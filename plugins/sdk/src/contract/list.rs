@@ -12,6 +12,9 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+/// So much room behind a text may be lost.
+const SPARE_MAX: usize = 32;
+
 /// A `&'static [T]` whose two words stand in the order of the canonical ABI.
 #[repr(C)]
 pub struct List<T: 'static> {
@@ -112,12 +115,28 @@ impl Text {
     /// A text with this content, which is copied.
     #[must_use]
     pub fn copy(text: &str) -> Self {
-        Self::from(text.to_owned())
+        if text.is_empty() {
+            return Self::new("");
+        }
+        let room = room(text.len());
+        // SAFETY: there is room for so many bytes, and nobody else has it.
+        let bytes = unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), room.as_ptr(), text.len());
+            std::slice::from_raw_parts(room.as_ptr(), text.len())
+        };
+        Self(List::new(bytes))
     }
 
-    /// A text of these bytes, which are ASCII.
-    pub(crate) fn ascii(bytes: &'static [u8]) -> Self {
+    /// A text of these bytes, which are ASCII; its length is known, so that copying it takes a few instructions.
+    #[inline]
+    pub(crate) fn ascii<const N: usize>(bytes: &[u8; N]) -> Self {
         assert!(bytes.is_ascii(), "made of digits and marks");
+        let room = room(N).cast::<[u8; N]>();
+        // SAFETY: as above.
+        let bytes: &'static [u8; N] = unsafe {
+            room.write(*bytes);
+            room.as_ref()
+        };
         Self(List::new(bytes))
     }
 
@@ -128,12 +147,33 @@ impl Text {
         unsafe { std::str::from_utf8_unchecked(self.0.as_slice()) }
     }
 
+    /// Whether both are the same bytes in memory.
+    #[inline]
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.0.start == other.0.start && self.0.length == other.0.length
+    }
+
     /// Names are mostly the same literal, which shows without reading it.
     fn equals(self, other: &str) -> bool {
         let (start, length) = (other.as_ptr(), other.len());
         length == self.0.length
             && (start == self.0.start.as_ptr() || self.as_str().as_bytes() == other.as_bytes())
     }
+}
+
+/// Room for so many bytes, which is never freed.
+#[cfg(target_arch = "wasm32")]
+#[inline]
+fn room(bytes: usize) -> NonNull<u8> {
+    match NonNull::new(crate::allocator::HEAP.keep(bytes, 1)) {
+        Some(room) => room,
+        None => std::alloc::handle_alloc_error(std::alloc::Layout::new::<u8>()),
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn room(bytes: usize) -> NonNull<u8> {
+    NonNull::from_ref(vec![0_u8; bytes].leak()).cast()
 }
 
 impl Deref for Text {
@@ -144,9 +184,12 @@ impl Deref for Text {
     }
 }
 
-/// The text stays for good, without being copied.
+/// The text stays for good: without being copied, unless much room would be lost.
 impl From<String> for Text {
     fn from(text: String) -> Self {
+        if text.capacity() - text.len() > SPARE_MAX {
+            return Self::copy(&text);
+        }
         Self::new(text.leak())
     }
 }

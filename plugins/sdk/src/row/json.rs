@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Row;
 use crate::description::ColumnType;
+use crate::json::special;
 use crate::value::Value;
 
 pub(super) fn write(row: &Row, keep: impl Fn(&str) -> bool) -> String {
@@ -27,7 +28,10 @@ pub(super) fn write(row: &Row, keep: impl Fn(&str) -> bool) -> String {
 fn write_value(column_type: ColumnType, value: &Value, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = match value {
-        Value::Null | Value::Position => out.write_str("null"),
+        Value::Null | Value::Position => {
+            out.push_str("null");
+            Ok(())
+        }
         Value::Boolean(value) => write!(out, "{value}"),
         Value::Int(number) => write!(out, "{number}"),
         // JSON knows no infinity and no NaN.
@@ -70,13 +74,15 @@ fn is_json(text: &str) -> bool {
 /// Text in JSON's quotes.
 fn write_text(text: &str, out: &mut String) {
     out.push('"');
-    let mut written = 0;
-    for (place, byte) in text.bytes().enumerate() {
-        if byte >= b' ' && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.push_str(&text[written..place]);
-        written = place + 1;
+    let mut rest = text;
+    loop {
+        let plain = special(rest.as_bytes());
+        let (before, after) = rest.split_at(plain);
+        out.push_str(before);
+        let Some(&byte) = after.as_bytes().first() else {
+            break;
+        };
+        rest = &after[1..];
         match byte {
             b'"' => out.push_str("\\\""),
             b'\\' => out.push_str("\\\\"),
@@ -88,7 +94,6 @@ fn write_text(text: &str, out: &mut String) {
             }
         }
     }
-    out.push_str(&text[written..]);
     out.push('"');
 }
 

@@ -4,8 +4,9 @@
 use crate::contract::{Cell, List, Text};
 use crate::value::Value;
 
-/// Cells in a piece; a longer run gets a piece of its own.
-const PIECE: usize = 512;
+/// Cells in the first piece. Each is twice as large as the one before, up to a bound.
+const PIECE_MIN: usize = 32;
+const PIECE_MAX: usize = 512;
 
 const BLANK: Cell = Cell {
     column: Text::new(""),
@@ -17,6 +18,8 @@ const BLANK: Cell = Cell {
 pub(super) struct Cells {
     piece: &'static mut [Cell],
     length: usize,
+    /// How long the last piece was.
+    last: usize,
 }
 
 impl Cells {
@@ -25,6 +28,7 @@ impl Cells {
         self.length = 0;
     }
 
+    #[inline(always)]
     pub(super) fn push(&mut self, cell: Cell) {
         if self.length == self.piece.len() {
             self.make_room();
@@ -44,7 +48,8 @@ impl Cells {
 
     #[cold]
     fn make_room(&mut self) {
-        let mut piece = vec![BLANK; PIECE.max(2 * self.length)];
+        self.last = (2 * self.last).clamp(PIECE_MIN, PIECE_MAX);
+        let mut piece = vec![BLANK; self.last.max(2 * self.length)];
         piece[..self.length].copy_from_slice(&self.piece[..self.length]);
         self.piece = piece.leak();
     }
@@ -52,7 +57,7 @@ impl Cells {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cells, PIECE};
+    use super::{Cells, PIECE_MAX, PIECE_MIN};
     use crate::contract::{Cell, Text};
     use crate::value::Value;
 
@@ -63,7 +68,19 @@ mod tests {
             column: Text::new("n"),
             value: Value::Int(number as i64),
         };
-        let lengths = [0, 1, 7, PIECE - 3, PIECE, 3 * PIECE, 2, 0, 5];
+        let lengths = [
+            0,
+            1,
+            7,
+            PIECE_MIN - 3,
+            PIECE_MIN,
+            PIECE_MAX - 3,
+            PIECE_MAX,
+            3 * PIECE_MAX,
+            2,
+            0,
+            5,
+        ];
         let runs = lengths.map(|length| {
             cells.begin();
             cells.push(cell(usize::MAX));

@@ -191,7 +191,7 @@ impl Hash for KeyValue {
 /// Hashes keys, eight bytes at a time; numbered UUIDs differ in few bits, which the end spreads over all. The order of a hash map never shows, and in a component the usual hasher has no
 /// random seed either.
 #[derive(Debug, Default)]
-struct Quick(u64);
+pub(super) struct Quick(u64);
 
 impl Quick {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -208,8 +208,9 @@ impl Hasher for Quick {
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
-        for byte in rest {
-            self.mix(u64::from(*byte));
+        if !rest.is_empty() {
+            let word = |word, byte: &u8| word << 8 | u64::from(*byte);
+            self.mix(rest.iter().fold(0, word));
         }
     }
 

@@ -8,6 +8,10 @@ use crate::contract::Text;
 
 const MICROS: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 86_400;
+/// Since 0000-03-01.
+const DAYS_BEFORE_1970: i64 = 719_468;
+/// Days of 400 years, after which the calendar repeats.
+const ERA_DAYS: i64 = 146_097;
 
 /// A moment to the microsecond, in the years 1 to 9999.
 ///
@@ -41,7 +45,9 @@ impl Timestamp {
     pub(crate) fn to_text(self) -> Text {
         let seconds = self.0.div_euclid(MICROS);
         let micros = self.0.rem_euclid(MICROS);
-        let (year, month, day) = civil_from_days(seconds.div_euclid(DAY_SECONDS));
+        let days = seconds.div_euclid(DAY_SECONDS) + DAYS_BEFORE_1970;
+        let (year, month, day) = civil(days.rem_euclid(ERA_DAYS) as u32);
+        let year = i64::from(year) + 400 * days.div_euclid(ERA_DAYS);
         let clock = seconds.rem_euclid(DAY_SECONDS);
         if !(0..=9_999).contains(&year) {
             // No time that was read from text; a store's clock may be anything.
@@ -58,20 +64,29 @@ impl Timestamp {
             )
             .into();
         }
-        let text: &'static mut [u8; 27] = Box::leak(Box::new(*b"0000-00-00T00:00:00.000000Z"));
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
         let (clock, micros) = (clock as u32, micros as u32);
-        put(&mut text[0..4], year as u32);
-        put(&mut text[5..7], month as u32);
-        put(&mut text[8..10], day as u32);
-        put(&mut text[11..13], clock / 3_600);
-        put(&mut text[14..16], clock / 60 % 60);
-        put(&mut text[17..19], clock % 60);
-        put(&mut text[20..26], micros);
-        if micros == 0 {
-            text[19] = b'Z';
+        let numbers = [
+            (0, year as u32 / 100),
+            (2, year as u32 % 100),
+            (5, month),
+            (8, day),
+            (11, clock / 3_600),
+            (14, clock / 60 % 60),
+            (17, clock % 60),
+            (20, micros / 10_000),
+            (22, micros / 100 % 100),
+            (24, micros % 100),
+        ];
+        for (at, number) in numbers {
+            [text[at], text[at + 1]] = PAIRS[number as usize];
         }
-        let length = if micros == 0 { 20 } else { 27 };
-        Text::ascii(&text[..length])
+        if micros > 0 {
+            return Text::ascii(&text);
+        }
+        text[19] = b'Z';
+        let (whole, _) = text.split_first_chunk::<20>().unwrap_or((&[0; 20], &[]));
+        Text::ascii(whole)
     }
 
     /// Whether no other text would be made of this one: it has the canonical form, or is no time at all. Only the
@@ -114,28 +129,23 @@ impl Timestamp {
 
 /// The moment that the date and the clock time would be in UTC, and what follows them.
 fn local(text: &[u8]) -> Option<(i64, &[u8])> {
-    if text.len() < 20
-        || text[4] != b'-'
-        || text[7] != b'-'
-        || text[10] != b'T'
-        || text[13] != b':'
-        || text[16] != b':'
-    {
+    let (head, _) = text.split_first_chunk::<20>()?;
+    if [head[4], head[7], head[10], head[13], head[16]] != *b"--T::" {
         return None;
     }
-    let (year, month, day) = (
-        number(&text[..4])?,
-        number(&text[5..7])?,
-        number(&text[8..10])?,
-    );
-    let (hour, minute, second) = (
-        number(&text[11..13])?,
-        number(&text[14..16])?,
-        number(&text[17..19])?,
-    );
-    if year == 0
+    // The largest digit; whatever is no digit is larger than nine.
+    let mut largest = 0;
+    let mut pair = |at: usize| {
+        let (tens, ones) = (head[at].wrapping_sub(b'0'), head[at + 1].wrapping_sub(b'0'));
+        largest = largest.max(tens).max(ones);
+        10 * u32::from(tens) + u32::from(ones)
+    };
+    let (year, month, day) = (100 * pair(0) + pair(2), pair(5), pair(8));
+    let (hour, minute, second) = (pair(11), pair(14), pair(17));
+    if largest > 9
+        || year == 0
         || day == 0
-        || day > month_days(year, month)?
+        || day > month_days(year, month)
         || hour > 23
         || minute > 59
         || second > 59
@@ -158,13 +168,13 @@ fn local(text: &[u8]) -> Option<(i64, &[u8])> {
             } else {
                 0
             };
-            micros * 10 + i64::from(digit)
+            micros * 10 + u32::from(digit)
         });
         rest = &fraction[length..];
     }
-    let seconds =
-        days_from_civil(year, month, day) * DAY_SECONDS + (hour * 60 + minute) * 60 + second;
-    Some((seconds * MICROS + micros, rest))
+    let clock = (hour * 60 + minute) * 60 + second;
+    let seconds = days_from_civil(year, month, day) * DAY_SECONDS + i64::from(clock);
+    Some((seconds * MICROS + i64::from(micros), rest))
 }
 
 fn number(digits: &[u8]) -> Option<i64> {
@@ -174,41 +184,39 @@ fn number(digits: &[u8]) -> Option<i64> {
     })
 }
 
-fn month_days(year: i64, month: i64) -> Option<i64> {
+/// How many days the month has; none when there is no such month.
+fn month_days(year: u32, month: u32) -> u32 {
     match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => Some(31),
-        4 | 6 | 9 | 11 => Some(30),
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => Some(29),
-        2 => Some(28),
-        _ => None,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
+        2 => 28,
+        _ => 0,
     }
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar; years begin in March here, so that the leap day is last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+/// Days since 1970-01-01 in the Gregorian calendar, from the year 1 on; years begin in March here, so that the leap
+/// day is last.
+fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
+    let leap_days = year / 4 - year / 100 + year / 400;
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+    i64::from(year * 365 + leap_days + day_of_year) - DAYS_BEFORE_1970
 }
 
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+/// Year, month and day that are so many days, of an era, after 0000-03-01.
+fn civil(day_of_era: u32) -> (u32, u32, u32) {
+    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
+    if shifted < 10 {
+        (year, shifted + 3, day)
     } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400;
-    (if month <= 2 { year + 1 } else { year }, month, day)
+        (year + 1, shifted - 9, day)
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -218,13 +226,16 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Writes a number with leading zeros.
-fn put(digits: &mut [u8], mut number: u32) {
-    for digit in digits.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
+/// The two digits of each number below a hundred.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
     }
-}
+    pairs
+};
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -48,9 +48,9 @@ impl Uuid {
 
     /// Lower-case with dashes, made without the detours of formatting: every row has several.
     pub(crate) fn to_text(self) -> Text {
-        let text: &'static mut [u8; 36] = Box::leak(Box::new([b'-'; 36]));
-        self.write(text);
-        Text::ascii(text)
+        let mut text = [b'-'; 36];
+        self.write(&mut text);
+        Text::ascii(&text)
     }
 
     fn write(self, text: &mut [u8; 36]) {
