@@ -127,8 +127,7 @@ impl<'batch> Rows<'batch> {
     }
 
     /// Fetches rows before these events are handled. None is being handled yet, so a key cannot hold the position of
-    /// one. Keys that the host refuses are left out: asking for one later tells
-    /// which event it is that names it.
+    /// one. Keys that the host refuses are left out: asking for one later tells which event it is that names it.
     pub(crate) fn prefetch(&mut self, keys: &mut Keys) {
         self.announced.clear();
         self.next = 0;
