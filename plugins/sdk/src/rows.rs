@@ -144,8 +144,8 @@ impl<'batch> Rows<'batch> {
             {
                 continue;
             }
-            let (slot, is_new) = self.overlay.slot(table, &self.key);
-            if is_new {
+            let slot = self.overlay.slot(table, &self.key);
+            if self.overlay.expect(slot) {
                 slots.push(slot);
                 wanted.push(RowKey {
                     table: key.table,
@@ -212,7 +212,7 @@ impl<'batch> Rows<'batch> {
             let position = self.events[write.event as usize].position;
             let slot = schema
                 .key(&parts, position, &mut self.key)
-                .then(|| self.overlay.slot(table, &self.key).0);
+                .then(|| self.overlay.slot(table, &self.key));
             self.overlay
                 .record(table, slot, index, &self.writes, self.events);
         }
@@ -256,7 +256,7 @@ impl<'batch> Rows<'batch> {
         let position = self.events[self.event].position;
         self.schema.tables[table]
             .key(parts, position, &mut self.key)
-            .then(|| self.overlay.slot(table, &self.key).0)
+            .then(|| self.overlay.slot(table, &self.key))
     }
 }
 
