@@ -7,6 +7,7 @@
 //! engine ── one per process: features, fuel, epoch ticker, linkers
 //!   └ load ── Guest: a compiled component whose imports and exports were checked once
 //!       └ call ── a fresh store and instance: describe(config), then project(batch)
+//!           ├ memory ── pages that serve one instance after the other, wiped in between
 //!           ├ lift, writes ── what it returned, read in one pass and packed
 //!           ├ limiter, limits, clock ── what the call may use
 //!           ├ state, lookups, logging ── what the guest may ask of the host
@@ -31,6 +32,7 @@ pub mod writes;
 mod clock;
 mod lift;
 mod limiter;
+mod memory;
 mod state;
 mod trap;
 mod wasi;

@@ -151,6 +151,8 @@ fn contest(scene: &mut Scene, events: Option<usize>, duel: bool) -> Result<Outco
         true => None,
         false => Some(scene.steps.run("build the peers, optimised", build_peers)?),
     };
+    // Building has kept the machine busy.
+    scene.machine = machine();
     let program = scene.program.clone();
     let mut arena = Arena::start(scene.installation.clone(), &[])?;
     scene.steps.run(&format!("load {events} events"), || {

@@ -13,6 +13,7 @@ use wasmtime::{Config, EngineWeak, InstanceAllocationStrategy, ModuleVersionStra
 use wasmtime::{WasmBacktraceDetails, WasmFeatures};
 
 use super::bindings::typed::projector::projection::{log, types};
+use super::memory::Memories;
 use super::state::{State, add_read_model};
 
 /// How often the epoch advances, and so how exact the wall-clock limit is.
@@ -160,6 +161,9 @@ fn config(options: &EngineOptions) -> wasmtime::Result<Config> {
         .native_unwind_info(false)
         .wasm_backtrace_details(WasmBacktraceDetails::Enable)
         .allocation_strategy(InstanceAllocationStrategy::OnDemand)
+        .with_host_memory(Arc::new(Memories::default()))
+        // Images of memory are for the engine's own mappings.
+        .memory_init_cow(false)
         .module_version(ModuleVersionStrategy::Custom(COMPILED_VERSION.into()))?;
     Ok(config)
 }

@@ -27,6 +27,8 @@ pub struct TableShape {
     pub in_key: Vec<bool>,
     /// For each column: its name, to be shared.
     pub names: Vec<Arc<str>>,
+    /// Columns beside the key that a new row must give.
+    required: Vec<usize>,
 }
 
 impl TableShape {
@@ -45,15 +47,19 @@ impl TableShape {
             }),
         });
         let defaults = defaults.collect::<Result<Vec<_>, _>>()?;
-        let in_key = (0..table.columns.len())
+        let in_key: Vec<bool> = (0..table.columns.len())
             .map(|at| table.primary_key.contains(&at))
             .collect();
+        let is_required =
+            |at: &usize| !table.columns[*at].nullable && !in_key[*at] && defaults[*at].is_null();
+        let required = (0..table.columns.len()).filter(is_required).collect();
         let names = table.columns.iter().map(|column| column.name.as_str());
         Ok(Self {
             names: names.map(Arc::from).collect(),
             table,
             defaults,
             in_key,
+            required,
         })
     }
 
@@ -390,7 +396,8 @@ impl One<'_> {
 
     fn key<'v>(&self, cells: impl ExactSizeIterator<Item = Given<'v>>) -> Result<Key, Wrong> {
         let table = &self.shape.table;
-        let mut key: Vec<Option<Datum>> = vec![None; table.primary_key.len()];
+        // Null is what was not given yet: no part may be null.
+        let mut key: Key = vec![Datum::Null; table.primary_key.len()];
         for (column, value) in cells {
             let column = self.column(column)?;
             let wrong = |why: &str| (Some(self.shape.column_name(column)), why.to_owned());
@@ -401,20 +408,17 @@ impl One<'_> {
             if datum.is_null() {
                 return Err(wrong("a key part is null"));
             }
-            if key[part].replace(datum).is_some() {
+            if !key[part].is_null() {
                 return Err(wrong("is given twice in the key"));
             }
+            key[part] = datum;
         }
-        let missing = key
-            .iter()
-            .position(Option::is_none)
-            .map(|part| table.primary_key[part]);
-        match missing {
-            Some(column) => Err((
-                Some(self.shape.column_name(column)),
+        match key.iter().position(Datum::is_null) {
+            Some(part) => Err((
+                Some(self.shape.column_name(table.primary_key[part])),
                 "is missing in the key".to_owned(),
             )),
-            None => Ok(key.into_iter().flatten().collect()),
+            None => Ok(key),
         }
     }
 
@@ -425,13 +429,17 @@ impl One<'_> {
         key: Option<&Key>,
     ) -> Result<Cells, Wrong> {
         let mut found: Cells = Vec::with_capacity(cells.len());
+        let mut highest = None;
         for (column, value) in cells {
             let column = self.column(column)?;
             let wrong = |why: &str| (Some(self.shape.column_name(column)), why.to_owned());
             let datum = self.datum(column, value)?;
-            if found.iter().any(|(known, _)| *known == column) {
+            // Most guests name columns in the order in which they declared them.
+            let in_order = Some(column) > highest;
+            if !in_order && found.iter().any(|(known, _)| *known == column) {
                 return Err(wrong("is given twice"));
             }
+            highest = highest.max(Some(column));
             if let Some(key) = key {
                 if let Some(part) = self.shape.key_part(column) {
                     if key[part] != datum {
@@ -455,21 +463,12 @@ impl One<'_> {
         key: &Key,
     ) -> Result<Cells, Wrong> {
         let cells = self.cells(cells, Some(key))?;
-        let missing = self
-            .shape
-            .table
-            .columns
-            .iter()
-            .enumerate()
-            .find(|(at, column)| {
-                !column.nullable
-                    && !self.shape.in_key[*at]
-                    && self.shape.defaults[*at].is_null()
-                    && !cells.iter().any(|(given, _)| given == at)
-            });
-        match missing {
-            Some((at, _)) => Err((
-                Some(self.shape.column_name(at)),
+        let required = self.shape.required.iter();
+        let mut missing =
+            required.filter(|column| !cells.iter().any(|(given, _)| given == *column));
+        match missing.next() {
+            Some(&column) => Err((
+                Some(self.shape.column_name(column)),
                 "is not nullable, has no default and is not given".to_owned(),
             )),
             None => Ok(cells),

@@ -146,6 +146,22 @@ fn memory_is_bounded_as_a_sum_and_the_text_says_how_much_was_asked_for() {
     assert_eq!(output.memory_peak, (1 + 4 * 300) * (64 << 10));
 }
 
+/// Large memories are used again by other instances.
+#[test]
+fn an_instance_finds_nothing_of_another_and_reaches_no_page_of_it() {
+    let (fills, reaches) = (guest("leftovers"), guest("behind-memory"));
+    for _ in 0..20 {
+        // Twice: the other one is too small for its pages to be kept.
+        for _ in 0..2 {
+            let output = project(&fills, events(1), &limits()).expect("its memory is empty");
+            assert_eq!(output.memory_peak, 4 << 20);
+        }
+        let error = project(&reaches, events(1), &limits()).expect_err("there is nothing behind");
+        assert_eq!(error.category, Category::Trap, "{error}");
+        assert!(error.message.contains("out of bounds"), "{error}");
+    }
+}
+
 #[test]
 fn what_comes_back_is_bounded_and_checked() {
     check("huge-list", Category::Output, "");
@@ -184,7 +200,7 @@ fn ten_million_writes_are_refused_before_they_take_memory() {
         "{error}"
     );
     // The guest's own 320 MB, read by nobody, are the kernel's zero page; the host's copy would be 1.3 GB.
-    let grown = crate::flat::resident_peak_bytes() - before;
+    let grown = crate::flat::resident_peak_bytes().saturating_sub(before);
     assert!(grown < 400 << 20, "{grown}");
 
     let error = many(100_001, &limits).expect_err("one too many");

@@ -52,7 +52,7 @@ pub fn run(scene: &mut Scene) -> Result<Outcome> {
             false => "nobody listens",
             true => "a host listens",
         };
-        scene.steps.run(&format!("{name}, {rounds} rounds"), || {
+        scene.steps.run(&format!("{name}, {rounds} times"), || {
             measure(
                 &mut arena,
                 &scene.program,
@@ -76,9 +76,7 @@ fn measure(
 ) -> Result<()> {
     let host = Host::together(arena, program, Plugins::Order)?;
     host.migrate()?;
-    arena
-        .server
-        .psql(&host.database, include_str!("sql/appends.sql"))?;
+    arena.psql(&host.database, include_str!("sql/appends.sql"))?;
     let mut running = match listening {
         true => Some(Running::start(&host)?),
         false => None,
@@ -116,14 +114,14 @@ fn choose(arena: &Arena, database: &str, wanted: Option<&str>) -> Result<()> {
             "disable"
         };
         let sql = format!("alter table event_store.events {word} trigger {trigger}");
-        arena.server.psql(database, &sql)?;
+        arena.psql(database, &sql)?;
     }
     Ok(())
 }
 
 /// How many events all writers together have committed in this time.
 fn appended(arena: &Arena, database: &str, way: &str, seconds: f64) -> Result<f64> {
-    let since = arena.server.psql(
+    let since = arena.psql(
         database,
         &format!("select clock_timestamp() + {LEAD} * interval '1 second'"),
     )?;
@@ -133,7 +131,7 @@ fn appended(arena: &Arena, database: &str, way: &str, seconds: f64) -> Result<f6
     );
     thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
-            .map(|_| scope.spawn(|| arena.server.psql(database, &call)))
+            .map(|_| scope.spawn(|| arena.psql(database, &call)))
             .collect();
         let mut all = 0.0;
         for writer in writers {

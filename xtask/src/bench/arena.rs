@@ -15,6 +15,9 @@ pub const STORE: &str = "store";
 /// Events that one COPY brings in.
 const CHUNK_EVENTS: usize = 20_000;
 
+/// How long a statement may take: what folds ten million events needs minutes.
+const STATEMENT_LIMIT: &str = "2h";
+
 /// Seed of the measured events.
 const SEED: u64 = 5;
 
@@ -64,9 +67,7 @@ impl Arena {
                 writeln!(script, "{}", copy_text(&event, *version))?;
             }
             script.push_str("\\.\n");
-            self.server
-                .psql(STORE, &script)
-                .context("cannot load events")?;
+            self.psql(STORE, &script).context("cannot load events")?;
             left = left.saturating_sub(CHUNK_EVENTS);
         }
         self.filled(events)
@@ -79,20 +80,31 @@ impl Arena {
         let sql = include_str!("sql/orders.sql")
             .replace("{events}", &events.to_string())
             .replace("{orders}", &orders.to_string());
-        self.server.psql(STORE, &sql)?;
+        self.psql(STORE, &sql)?;
         self.filled(events)
     }
 
+    /// Makes the store's tables. Before that, a host without events compiles the plugins, so that no run has to.
     fn migrate(&mut self, program: &Path) -> Result<()> {
+        let warm = Host::together(self, program, Plugins::Shipped)?;
+        warm.migrate()?;
+        warm.run()?;
+        self.drop_database(&warm.database)?;
         let host = Host::apart(self, program, Plugins::Order)?;
         host.migrate()?;
         self.drop_database(&host.database)
     }
 
     fn filled(&mut self, events: usize) -> Result<()> {
-        self.server.psql(STORE, "VACUUM ANALYZE")?;
+        self.psql(STORE, "VACUUM ANALYZE")?;
         self.events = events;
         Ok(())
+    }
+
+    /// Runs SQL, as long as it may take on a slow machine; gives the rows as text, columns split by `|`.
+    pub fn psql(&self, database: &str, sql: &str) -> Result<String> {
+        let sql = format!("SET statement_timeout = '{STATEMENT_LIMIT}';\n{sql}");
+        Ok(self.server.psql(database, &sql)?)
     }
 
     /// A fresh database for one run.
@@ -105,14 +117,13 @@ impl Arena {
 
     /// Removes what a run left.
     pub fn drop_database(&self, name: &str) -> Result<()> {
-        self.server
-            .psql("postgres", &format!("drop database {name} with (force)"))?;
+        self.psql("postgres", &format!("drop database {name} with (force)"))?;
         Ok(())
     }
 
     /// Writes out what earlier runs left behind, so that nobody pays for somebody else's rows.
     pub fn settle(&self) -> Result<()> {
-        self.server.psql("postgres", "checkpoint")?;
+        self.psql("postgres", "checkpoint")?;
         Ok(())
     }
 
@@ -142,7 +153,7 @@ impl Arena {
     /// What distinguishes the rows of one order projection from those of another.
     pub fn digest(&self, database: &str, schema: &str) -> Result<String> {
         let sql = include_str!("sql/digest.sql").replace("{schema}", schema);
-        Ok(self.server.psql(database, &sql)?)
+        self.psql(database, &sql)
     }
 }
 

@@ -66,7 +66,7 @@ impl Contest {
     /// Nothing measured yet.
     pub fn new(arena: Arena, program: PathBuf, peers: Option<PathBuf>) -> Result<Self> {
         let count = "select count(*) from event_store.events where type like 'Order%'";
-        let order_events = arena.server.psql(STORE, count)?.parse()?;
+        let order_events = arena.psql(STORE, count)?.parse()?;
         Ok(Self {
             arena,
             program,
@@ -81,7 +81,7 @@ impl Contest {
     /// The host and the set-based SQL once.
     pub fn duel(&mut self) -> Result<()> {
         let (round, _) = self.pair()?;
-        self.note(round);
+        self.rounds.push(round);
         Ok(())
     }
 
@@ -96,7 +96,7 @@ impl Contest {
                 round.push(self.slow(&peers, name, word, share)?);
             }
         }
-        self.note(round);
+        self.rounds.push(round);
         Ok(())
     }
 
@@ -123,18 +123,6 @@ impl Contest {
             idle_seconds: idle(ORDER, |idle| idle.seconds),
             rounds,
         }
-    }
-
-    fn note(&mut self, round: Vec<Sample>) {
-        for sample in &round {
-            eprintln!(
-                "    {}: {:.2} s, {:.0} events/s",
-                sample.name,
-                sample.seconds,
-                sample.rate()
-            );
-        }
-        self.rounds.push(round);
     }
 
     /// The two that are compared most, and their rows.
@@ -172,6 +160,7 @@ impl Contest {
         let rows = self.arena.digest(&host.database, "read_model")?;
         self.arena.drop_database(&host.database)?;
         self.idle.push(idle);
+        tell(&sample);
         Ok((sample, rows))
     }
 
@@ -197,10 +186,11 @@ impl Contest {
             };
             Ok::<_, anyhow::Error>((sample, rows))
         };
-        let whole = run(i64::MAX)?;
+        let (sample, rows) = run(i64::MAX)?;
         let (idle, _) = run(0)?;
         self.idle.push(idle);
-        Ok(whole)
+        tell(&sample);
+        Ok((sample, rows))
     }
 
     /// A contestant that gets the first events only; its rate stands for all.
@@ -238,14 +228,16 @@ impl Contest {
         let rows = self.arena.digest(STORE, PEER)?;
         self.clear()?;
         same(name, &rows, SQL, &expected)?;
-        Ok(Sample {
+        let sample = Sample {
             name,
             events: events.parse()?,
             seconds: seconds.parse()?,
             cpu_seconds: None,
             server_cpu_seconds,
             memory_peak: None,
-        })
+        };
+        tell(&sample);
+        Ok(sample)
     }
 
     /// Empty tables for a peer.
@@ -255,14 +247,14 @@ impl Contest {
             include_str!("sql/order_fold.sql"),
         ] {
             let sql = sql.replace("{schema}", PEER);
-            self.arena.server.psql(STORE, &sql)?;
+            self.arena.psql(STORE, &sql)?;
         }
         Ok(())
     }
 
     fn fold(&self, upto: i64) -> Result<()> {
         let call = format!("call {PEER}.fold({upto}, {SQL_BATCH_EVENTS})");
-        self.arena.server.psql(STORE, &call)?;
+        self.arena.psql(STORE, &call)?;
         Ok(())
     }
 
@@ -271,9 +263,19 @@ impl Contest {
             "drop schema {PEER} cascade; drop table if exists event, event_listener; \
              drop sequence if exists seq_event_event_id"
         );
-        self.arena.server.psql(STORE, &sql)?;
+        self.arena.psql(STORE, &sql)?;
         Ok(())
     }
+}
+
+/// Says at once what came out, start and end included: the table may be half an hour away.
+fn tell(sample: &Sample) {
+    eprintln!(
+        "    {}: {:.2} s, {:.0} events/s",
+        sample.name,
+        sample.seconds,
+        sample.rate()
+    );
 }
 
 fn same(name: &str, rows: &str, other: &str, expected: &str) -> Result<()> {

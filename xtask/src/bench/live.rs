@@ -73,7 +73,7 @@ pub fn run(scene: &mut Scene) -> Result<Outcome> {
 fn commits(arena: &mut Arena, program: &std::path::Path, events: usize) -> Result<Vec<Measured>> {
     let host = Host::together(arena, program, Plugins::Shipped)?;
     host.migrate()?;
-    let psql = |sql: &str| arena.server.psql(&host.database, sql);
+    let psql = |sql: &str| arena.psql(&host.database, sql);
     psql(include_str!("sql/live.sql"))?;
     psql(
         "create table quiet_commits (like live_commits); create table loud_commits (like live_commits)",
@@ -118,7 +118,7 @@ fn with_host(
     let host = Host::together(arena, program, Plugins::Shipped)?;
     host.configure(&format!("[event_store]\nnotify = {notify}\n"), 0)?;
     host.migrate()?;
-    let psql = |sql: &str| arena.server.psql(&host.database, sql);
+    let psql = |sql: &str| arena.psql(&host.database, sql);
     psql(include_str!("sql/live.sql"))?;
     psql("create extension pg_stat_statements")?;
     let mut running = Running::start(&host)?;
@@ -148,17 +148,11 @@ fn with_host(
 
 /// Statements and processor time of a host to which nothing happens.
 fn watch_idle(arena: &Arena, database: &str, running: &Running) -> Result<Idle> {
-    arena
-        .server
-        .psql(database, "select pg_stat_statements_reset()")?;
+    arena.psql(database, "select pg_stat_statements_reset()")?;
     let before = running.usage().cpu_seconds;
     thread::sleep(IDLE);
     let cpu_seconds = running.usage().cpu_seconds - before;
-    let [statements] = figures(
-        &arena
-            .server
-            .psql(database, include_str!("sql/statements.sql"))?,
-    )?;
+    let [statements] = figures(&arena.psql(database, include_str!("sql/statements.sql"))?)?;
     Ok(Idle {
         statements_per_second: statements / IDLE.as_secs_f64(),
         cpu_percent: 100.0 * cpu_seconds / IDLE.as_secs_f64(),
@@ -168,14 +162,12 @@ fn watch_idle(arena: &Arena, database: &str, running: &Running) -> Result<Idle> 
 fn append(arena: &Arena, database: &str, events: usize) -> Result<()> {
     let pause = 1_000 / EVENTS_PER_SECOND;
     let call = format!("call live_append({events}, '{pause} ms')");
-    arena.server.psql(database, &call)?;
+    arena.psql(database, &call)?;
     Ok(())
 }
 
 fn commit_times(arena: &Arena, database: &str) -> Result<(Times, Times)> {
-    let times = arena
-        .server
-        .psql(database, include_str!("sql/live_commits.sql"))?;
+    let times = arena.psql(database, include_str!("sql/live_commits.sql"))?;
     let [append, append_99, commit, commit_99] = figures(&times)?;
     let times = |p50, p99| Times { p50, p99 };
     Ok((times(append, append_99), times(commit, commit_99)))

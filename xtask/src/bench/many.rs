@@ -90,7 +90,7 @@ fn measure(
 ) -> Result<Measured> {
     let host = Host::together(arena, program, Plugins::Others(&plugins(projections)))?;
     host.migrate()?;
-    let psql = |sql: &str| arena.server.psql(&host.database, sql);
+    let psql = |sql: &str| arena.psql(&host.database, sql);
     psql(include_str!("sql/many.sql"))?;
     psql("create extension pg_stat_statements")?;
     let mut running = Running::start(&host)?;
@@ -124,9 +124,7 @@ fn measure(
     let (busy, connections) = thread::scope(|scope| {
         let counted = scope.spawn(|| most_connections(arena, &done));
         let busy = watched(&mut || {
-            append(EVENTS_PER_SECOND * seconds, 1_000 / EVENTS_PER_SECOND)
-                .map_err(Into::into)
-                .map(drop)
+            append(EVENTS_PER_SECOND * seconds, 1_000 / EVENTS_PER_SECOND).map(drop)
         });
         done.store(true, Ordering::Relaxed);
         let counted = counted.join().unwrap_or_else(|_| Ok(0));
@@ -153,7 +151,7 @@ fn measure(
 fn most_connections(arena: &Arena, done: &AtomicBool) -> Result<usize> {
     let mut most = 0;
     loop {
-        let now = arena.server.psql(
+        let now = arena.psql(
             "postgres",
             "select count(*) from pg_stat_activity where application_name like 'projector/%'",
         )?;

@@ -37,7 +37,7 @@ pub struct Results {
 pub struct Spread {
     /// The lowest.
     pub min: f64,
-    /// The middle one.
+    /// The middle one, or between the two in the middle.
     pub median: f64,
     /// The highest.
     pub max: f64,
@@ -109,7 +109,7 @@ impl Spread {
         figures.sort_by(f64::total_cmp);
         Some(Self {
             min: *figures.first()?,
-            median: *figures.get(figures.len() / 2)?,
+            median: (figures.get((figures.len() - 1) / 2)? + figures.get(figures.len() / 2)?) / 2.0,
             max: *figures.last()?,
         })
     }
@@ -151,6 +151,8 @@ mod tests {
 
     #[test]
     fn the_middle_of_three_is_the_second() {
+        assert_eq!(Spread::of(vec![1.0, 3.0]).map(|two| two.median), Some(2.0));
+        assert_eq!(Spread::of(Vec::new()), None);
         let spread = Spread::of(vec![3.0, 1.0, 2.0]).expect("three figures");
         assert_eq!(
             spread,

@@ -64,7 +64,7 @@ pub fn table(results: &Results) -> String {
         ]);
     }
     format!(
-        "{} events, {}, {}, {} rounds\n\n{contestants}\n\n{compared}",
+        "{} events, {}, {}, rounds: {}\n\n{contestants}\n\n{compared}",
         results.events,
         results.postgres,
         results.machine,

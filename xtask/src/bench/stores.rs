@@ -104,7 +104,7 @@ fn duels(
     eprintln!("==> load {name}");
     fill(&mut arena, scene)?;
     let mut contest = Contest::new(arena, scene.program.clone(), None)?;
-    scene.steps.run(&format!("{name}, {rounds} rounds"), || {
+    scene.steps.run(&format!("{name}, {rounds} times"), || {
         (0..rounds).try_for_each(|_| contest.duel())
     })?;
     Ok(contest.results(scene))

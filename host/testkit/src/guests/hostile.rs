@@ -47,6 +47,8 @@ pub const EVERY_GUEST: &[Hostile] = &[
     guest("trap-in-post-return", Stops("trap")),
     guest("divide-by-zero", Stops("trap")),
     guest("out-of-bounds", Stops("trap")),
+    guest("behind-memory", Stops("trap")),
+    guest("leftovers", Passes),
     guest("recursion", Stops("stack")),
     guest("grow-memory", Stops("memory")),
     guest("grow-in-describe", Refused(510)),
