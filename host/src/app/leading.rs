@@ -20,6 +20,9 @@ use super::plugins::LoadedPlugins;
 use super::reading::Reading;
 use super::standing::{Leading, Standing};
 
+/// How often it is looked whether a store that could be read can be read no longer.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
 /// What a term is made of.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
@@ -170,11 +173,8 @@ async fn failing_for(mut mark: watch::Receiver<Mark>, limit: Duration) -> String
                 // Looked at again when it changes, and when the time is over.
                 let _changed = tokio::time::timeout(limit - age, mark.changed()).await;
             }
-            None => {
-                if mark.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
+            // The mark changes with every event: that would wake this task as often, for nothing.
+            None => tokio::time::sleep(LOOK_INTERVAL).await,
         }
     }
 }

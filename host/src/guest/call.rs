@@ -41,6 +41,20 @@ pub struct Output {
     pub memory_peak: u64,
     /// Log lines over the bound, which were not passed on.
     pub log_lines_dropped: u64,
+    /// What is left of the instance.
+    pub spent: Spent,
+}
+
+/// An instance that has done its work. Its memory is unmapped when this is dropped, which takes as long as a small batch:
+/// best when nobody waits.
+pub struct Spent {
+    _store: Store<State>,
+}
+
+impl std::fmt::Debug for Spent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spent").finish_non_exhaustive()
+    }
 }
 
 /// The contract's `event`, with texts that stay where they are.
@@ -140,13 +154,13 @@ impl Guest {
         let mut store = self.store(lookups, recorded_at, limits)?;
         let result = self.run(&mut store, config_json, events, limits);
         let fuel_left = store.get_fuel().unwrap_or(0);
-        let mut state = store.into_data();
-        let log_lines_dropped = state.finish_log();
+        let log_lines_dropped = store.data_mut().finish_log();
         Ok(Output {
             writes: result?,
             fuel: limits.fuel_max.saturating_sub(fuel_left),
-            memory_peak: state.limiter.memory_peak(),
+            memory_peak: store.data().limiter.memory_peak(),
             log_lines_dropped,
+            spent: Spent { _store: store },
         })
     }
 

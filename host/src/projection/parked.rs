@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::event_store::event::Event;
+use crate::guest::call::Spent;
 use crate::read_model::dead_letter::{Letter, PARKED_STREAMS_MAX};
 use crate::telemetry::metrics::ProjectionMetrics;
 
@@ -45,26 +46,29 @@ impl Parked {
         Arc::make_mut(&mut self.0).insert(stream.to_owned());
     }
 
-    /// Hands the events that do not wait to the guest, if there are any, and counts the call.
+    /// Hands the events that do not wait to the guest, if there are any, and counts the call. What is left of the instance
+    /// is dropped where nobody waits, but on the guest's thread.
     pub fn project(
         &self,
         work: &Work,
         events: &[Event],
         pending: &Pending,
         metrics: &ProjectionMetrics,
-    ) -> (Result<Option<Outcome>, Failure>, Waiting) {
+    ) -> (Result<Option<Outcome>, Failure>, Waiting, Option<Spent>) {
         let (free, waiting) = self.divide(events);
         if free.is_empty() {
-            return (Ok(None), waiting);
+            return (Ok(None), waiting, None);
         }
-        let outcome = work.project(&free, pending);
+        let called = work.project(&free, pending);
         metrics.called(
-            outcome
+            called
                 .as_ref()
                 .map_or_else(|failure| failure.category, |_| "ok"),
         );
-        let outcome = outcome.map_err(|failure| waiting.name(failure));
-        (outcome.map(Some), waiting)
+        match called {
+            Ok((outcome, spent)) => (Ok(Some(outcome)), waiting, Some(spent)),
+            Err(failure) => (Err(waiting.name(failure)), waiting, None),
+        }
     }
 
     /// Borrows while no event waits.

@@ -176,10 +176,12 @@ impl Runner {
                 let at = event.clone();
                 let projecting = move || {
                     let nobody = Parked::default();
-                    nobody.project(&work, &[event], &Pending::default(), &metrics)
+                    nobody
+                        .project(&work, &[event], &Pending::default(), &metrics)
+                        .0
                 };
                 let called = thread.call(projecting).await;
-                let (outcome, _) = called.map_err(|error| NotCommitted::Failed(error.into()))?;
+                let outcome = called.map_err(|error| NotCommitted::Failed(error.into()))?;
                 outcome.map_err(|failure| {
                     let message = told(&at, &failure);
                     NotCommitted::Failed(Failure { message, ..failure })

@@ -251,6 +251,8 @@ fn guest_stage(
         while let Some(read) = batches.blocking_recv() {
             let begun = Instant::now();
             let mut waiting = Waiting::default();
+            // Outlives the batch's way to the next stage, which does not wait for it.
+            let mut spent = None;
             let (batch, outcome) = match read {
                 Err(failure) => {
                     let nothing = Batch {
@@ -263,8 +265,10 @@ fn guest_stage(
                 Ok(batch) if batch.events.is_empty() => (batch, Ok(None)),
                 Ok(batch) => {
                     let _busy = progress.busy(Station::Guest);
-                    let (outcome, apart) = parked.project(&work, &batch.events, &pending, &metrics);
+                    let (outcome, apart, left) =
+                        parked.project(&work, &batch.events, &pending, &metrics);
                     waiting = apart;
+                    spent = left;
                     (batch, outcome)
                 }
             };
@@ -284,6 +288,7 @@ fn guest_stage(
             if projected.blocking_send(item).is_err() || failed {
                 return;
             }
+            drop(spent);
         }
     }
 }

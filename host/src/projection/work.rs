@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event_store::event::Event;
+use crate::guest::call::Spent;
 use crate::guest::lookups::{Lookups, NoLookups};
 use crate::plugin::Plugin;
 use crate::read_model::check::{Shapes, check};
@@ -38,11 +39,15 @@ pub struct Outcome {
 }
 
 impl Work {
-    /// Projects a batch. Blocks; runs on the guest's thread.
+    /// Projects a batch. Blocks; runs on the guest's thread, and so does the drop of what is left of the instance.
     ///
     /// # Errors
     /// Why the batch did not pass. Nothing of its output is left.
-    pub fn project(&self, events: &[Event], pending: &Pending) -> Result<Outcome, Failure> {
+    pub fn project(
+        &self,
+        events: &[Event],
+        pending: &Pending,
+    ) -> Result<(Outcome, Spent), Failure> {
         let known = Arc::<Mutex<Known>>::default();
         let lookups: Box<dyn Lookups> = if self.plugin.manifest.reads {
             Box::new(RowLookups {
@@ -63,10 +68,11 @@ impl Work {
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let position = |event: usize| events[event].position.0;
         let folded = fold_known(&self.shapes, &position, checked, &known);
-        Ok(Outcome {
+        let outcome = Outcome {
             folded: Arc::new(folded),
             fuel: output.fuel,
             memory_peak: output.memory_peak,
-        })
+        };
+        Ok((outcome, output.spent))
     }
 }

@@ -38,15 +38,22 @@ const TRIGGERS: [&str; 2] = ["events_wake", "bench_wake"];
 /// Ways of appending: (words, the procedure's word).
 const WAYS: [(&str, &str); 2] = [("append()", "append"), ("INSERT", "insert")];
 
-/// Commits a second by listener, way and wake, a figure a round.
-type Rates = BTreeMap<(bool, usize, usize), Vec<f64>>;
+/// What came of one turn.
+struct Turn {
+    commits_per_second: f64,
+    /// Processor time of the server, for each commit.
+    server_micros: f64,
+}
+
+/// By listener, way and wake, a turn a round.
+type Turns = BTreeMap<(bool, usize, usize), Vec<Turn>>;
 
 /// Measures without a host, then with one that listens.
 pub fn run(scene: &mut Scene) -> Result<Outcome> {
-    let (seconds, usual) = if scene.quick { (2.0, 4) } else { (3.0, 10) };
+    let (seconds, usual) = if scene.quick { (2.0, 4) } else { (2.0, 15) };
     let rounds = scene.rounds.unwrap_or(usual);
     let mut arena = Arena::start(scene.installation.clone(), &[("max_connections", "100")])?;
-    let mut rates = Rates::new();
+    let mut turns = Turns::new();
     for listening in [false, true] {
         let name = match listening {
             false => "nobody listens",
@@ -59,11 +66,11 @@ pub fn run(scene: &mut Scene) -> Result<Outcome> {
                 listening,
                 rounds,
                 seconds,
-                &mut rates,
+                &mut turns,
             )
         })?;
     }
-    Ok(outcome(scene, seconds, &rates))
+    Ok(outcome(scene, seconds, &turns))
 }
 
 fn measure(
@@ -72,7 +79,7 @@ fn measure(
     listening: bool,
     rounds: usize,
     seconds: f64,
-    rates: &mut Rates,
+    turns: &mut Turns,
 ) -> Result<()> {
     let host = Host::together(arena, program, Plugins::Order)?;
     host.migrate()?;
@@ -91,8 +98,8 @@ fn measure(
             }
             for wake in wakes {
                 choose(arena, &host.database, WAKES[wake].1)?;
-                let rate = appended(arena, &host.database, word, seconds)? / seconds;
-                rates.entry((listening, way, wake)).or_default().push(rate);
+                let turn = turn(arena, &host.database, word, seconds)?;
+                turns.entry((listening, way, wake)).or_default().push(turn);
                 if running.is_some() {
                     host.wait()?;
                 }
@@ -117,6 +124,17 @@ fn choose(arena: &Arena, database: &str, wanted: Option<&str>) -> Result<()> {
         arena.psql(database, &sql)?;
     }
     Ok(())
+}
+
+/// All writers at once.
+fn turn(arena: &Arena, database: &str, way: &str, seconds: f64) -> Result<Turn> {
+    let before = arena.server_cpu_seconds();
+    let commits = appended(arena, database, way, seconds)?;
+    let cpu_seconds = arena.server_cpu_seconds() - before;
+    Ok(Turn {
+        commits_per_second: commits / seconds,
+        server_micros: cpu_seconds * 1e6 / commits.max(1.0),
+    })
 }
 
 /// How many events all writers together have committed in this time.
@@ -145,17 +163,28 @@ fn appended(arena: &Arena, database: &str, way: &str, seconds: f64) -> Result<f6
     })
 }
 
-fn outcome(scene: &Scene, seconds: f64, rates: &Rates) -> Outcome {
-    let mut table = Table::new(["", "commits/s", "min", "max", "to no trigger", "min", "max"]);
+fn outcome(scene: &Scene, seconds: f64, turns: &Turns) -> Outcome {
+    let mut table = Table::new([
+        "",
+        "commits/s",
+        "min",
+        "max",
+        "to no trigger",
+        "min",
+        "max",
+        "server µs",
+    ]);
     let (mut all, mut verdicts) = (Vec::new(), Vec::new());
-    for ((listening, way, wake), figures) in rates {
-        let without = rates.get(&(*listening, *way, 0)).into_iter().flatten();
-        let shares = figures
-            .iter()
-            .zip(without)
-            .map(|(with, without)| with / without);
-        let (Some(rate), Some(share)) = (Spread::of(figures.clone()), Spread::of(shares.collect()))
-        else {
+    for ((listening, way, wake), with) in turns {
+        let without = turns.get(&(*listening, *way, 0)).into_iter().flatten();
+        let shares = with.iter().zip(without);
+        let shares = shares.map(|(a, b)| a.commits_per_second / b.commits_per_second);
+        let spread = |figure: fn(&Turn) -> f64| Spread::of(with.iter().map(figure).collect());
+        let (Some(rate), Some(micros), Some(share)) = (
+            spread(|turn| turn.commits_per_second),
+            spread(|turn| turn.server_micros),
+            Spread::of(shares.collect()),
+        ) else {
             continue;
         };
         let name = format!(
@@ -176,6 +205,7 @@ fn outcome(scene: &Scene, seconds: f64, rates: &Rates) -> Outcome {
             format!("{:.3}", share.median),
             format!("{:.3}", share.min),
             format!("{:.3}", share.max),
+            format!("{:.0}", micros.median),
         ]);
         if WAKES[*wake].1 == Some("events_wake") {
             let word = if share.median >= SHARE_MIN {
@@ -187,7 +217,8 @@ fn outcome(scene: &Scene, seconds: f64, rates: &Rates) -> Outcome {
         }
         all.push(json!({
             "name": name,
-            "commits_per_second": figures,
+            "commits_per_second": with.iter().map(|turn| turn.commits_per_second).collect::<Vec<_>>(),
+            "server_micros": with.iter().map(|turn| turn.server_micros).collect::<Vec<_>>(),
             "share": { "median": share.median, "min": share.min, "max": share.max },
         }));
     }

@@ -89,8 +89,11 @@ impl Isolation<'_> {
     async fn try_piece(&mut self, piece: &Arc<Batch>) -> Result<(), Attempt> {
         let (work, events) = (self.session.work.clone(), Arc::clone(piece));
         let (parked, metrics) = (self.parked.clone(), self.session.metrics.clone());
-        let projecting =
-            move || parked.project(&work, &events.events, &Pending::default(), &metrics);
+        let projecting = move || {
+            let none = Pending::default();
+            let (outcome, waiting, _) = parked.project(&work, &events.events, &none, &metrics);
+            (outcome, waiting)
+        };
         let called = self.session.thread.call(projecting).await;
         let (outcome, waiting) = called.map_err(|error| Attempt::Failed(error.into()))?;
         let outcome = outcome.map_err(Attempt::Failed)?;

@@ -20,7 +20,7 @@ use crate::read_model::check::Shapes;
 use crate::read_model::fold::{Folded, Phase, Row, Rows};
 
 /// Rows of such a batch. Beyond, round trips matter little, and each mixture of rows is a statement to prepare.
-const ROWS_MAX: usize = 16;
+const ROWS_MAX: usize = 8;
 
 /// Every part but the first happens only if the first has changed its row. PostgreSQL asks once, before anything else of
 /// the part.

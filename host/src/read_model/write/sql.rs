@@ -16,6 +16,8 @@ pub(super) enum Kind {
     Add,
     /// All sums are far from the limits of 64 bits.
     AddSmall,
+    /// The same, where a row that is near them may fail the statement: whoever runs it does it again in another way.
+    AddQuick,
 }
 
 /// Marks our own overflow message inside the database's, which names no column by itself.
@@ -125,14 +127,21 @@ impl Unnest {
         } else {
             ("", "")
         };
+        let names = self.names.join(", ");
         let arrays = self.arrays.join(", ");
-        let rows = match self.rows {
-            Few::Rows(rows) => {
-                format!("(SELECT * FROM unnest({arrays}){with} LIMIT {rows})")
+        match self.rows {
+            // No rows to make of it: the first of each array stands where it is used.
+            Few::Rows(1) => {
+                let first = self.arrays.iter().map(|array| format!("({array})[1]"));
+                let first = first.collect::<Vec<_>>().join(", ");
+                let one = if ordinality { ", 1::bigint" } else { "" };
+                format!("(SELECT {first}{one}) AS u({names}{ord})")
             }
-            Few::Many => format!("unnest({arrays}){with}"),
-        };
-        format!("{rows} AS u({}{ord})", self.names.join(", "))
+            Few::Rows(rows) => {
+                format!("(SELECT * FROM unnest({arrays}){with} LIMIT {rows}) AS u({names}{ord})")
+            }
+            Few::Many => format!("unnest({arrays}){with} AS u({names}{ord})"),
+        }
     }
 }
 
@@ -296,7 +305,7 @@ pub(super) fn update(
                 unnest.column(shape, column, format!("c{column}"));
                 format!("u.c{column}{}", cast(shape, column))
             }
-            Kind::Add | Kind::AddSmall => add(&mut unnest, shape, column, kind),
+            Kind::Add | Kind::AddSmall | Kind::AddQuick => add(&mut unnest, shape, column, kind),
         };
         set.push(if masked {
             let bit = 1_i64 << place;
@@ -325,6 +334,14 @@ fn add(unnest: &mut Unnest, shape: &TableShape, column: usize, kind: Kind) -> St
     let name = quoted(shape, column);
     match shape.table.columns[column].column_type {
         ColumnType::BigInt => {
+            let base = format!("coalesce(t.{name}, 0)");
+            let small = format!(
+                "CASE WHEN {base} BETWEEN -{SMALL_MAX} AND {SMALL_MAX} THEN {base} + u.sum{column}"
+            );
+            if kind == Kind::AddQuick {
+                unnest.array("bigint[]", format!("sum{column}"));
+                return format!("{small} ELSE t.{name} / 0 END");
+            }
             let array_type = if kind == Kind::AddSmall {
                 "bigint[]"
             } else {
@@ -333,7 +350,6 @@ fn add(unnest: &mut Unnest, shape: &TableShape, column: usize, kind: Kind) -> St
             for part in ["sum", "low", "high"] {
                 unnest.array(array_type, format!("{part}{column}"));
             }
-            let base = format!("coalesce(t.{name}, 0)");
             let exact = format!(
                 "CASE WHEN {base}::numeric + u.low{column}::numeric >= -9223372036854775808 \
                  AND {base}::numeric + u.high{column}::numeric <= 9223372036854775807 \
@@ -342,9 +358,7 @@ fn add(unnest: &mut Unnest, shape: &TableShape, column: usize, kind: Kind) -> St
                 bare = shape.table.columns[column].name,
             );
             if kind == Kind::AddSmall {
-                format!(
-                    "CASE WHEN {base} BETWEEN -{SMALL_MAX} AND {SMALL_MAX} THEN {base} + u.sum{column} ELSE {exact} END"
-                )
+                format!("{small} ELSE {exact} END")
             } else {
                 exact
             }

@@ -18,7 +18,7 @@ pub(super) struct Table<'a> {
     pub(super) shape: &'a TableShape,
 }
 
-/// The condition under which a part of a larger statement does anything.
+/// The condition under which a part of a larger statement does anything. What it refuses is done again without.
 pub(super) type Gate = Option<&'static str>;
 
 /// The place after what is bound already, of a statement for so many rows.
@@ -50,8 +50,9 @@ impl Table<'_> {
         conflict: Conflict,
         but_for: Option<&str>,
     ) -> Result<String, Error> {
-        // It joins nothing, so there is nothing to plan.
-        let place = place(arguments, gate, usize::MAX);
+        // It joins nothing, so their number does not matter beyond one.
+        let number = if rows.len() == 1 { 1 } else { usize::MAX };
+        let place = place(arguments, gate, number);
         for (at, column) in self.shape.table.columns.iter().enumerate() {
             let values = rows.iter().map(|row| &row[at]);
             bind::add(arguments, column.column_type, values).map_err(|why| self.encode(&*why))?;

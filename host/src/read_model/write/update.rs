@@ -132,11 +132,11 @@ impl Table<'_> {
         self.add_keys(arguments, rows.iter().map(|(key, _, _)| *key))?;
         let mut columns = group.columns.clone();
         if group.masked {
-            self.add_masked(arguments, rows, &mut columns)?;
+            self.add_masked(arguments, gate, rows, &mut columns)?;
         } else {
             for (place, (column, kind)) in columns.iter_mut().enumerate() {
                 let ops = || rows.iter().map(|(_, ops, _)| Some(&ops[place].1));
-                *kind = kind.fitting(ops());
+                *kind = kind.fitting(ops(), gate);
                 self.add_op(arguments, *column, *kind, ops())?;
             }
         }
@@ -155,6 +155,7 @@ impl Table<'_> {
     fn add_masked(
         self,
         arguments: &mut PgArguments,
+        gate: Gate,
         rows: &[Update<'_>],
         columns: &mut [(usize, sql::Kind)],
     ) -> Result<(), Error> {
@@ -183,7 +184,7 @@ impl Table<'_> {
                     op.map(|(_, op)| op)
                 })
             };
-            *kind = kind.fitting(ops());
+            *kind = kind.fitting(ops(), gate);
             self.add_op(arguments, *column, *kind, ops())?;
         }
         Ok(())
@@ -205,7 +206,7 @@ impl Table<'_> {
                 });
                 bind::add(arguments, self.column_type(column), values)
             }
-            sql::Kind::Add | sql::Kind::AddSmall => {
+            sql::Kind::Add | sql::Kind::AddSmall | sql::Kind::AddQuick => {
                 add_sums(arguments, self.column_type(column), kind, ops.map(sums_of))
             }
         };
@@ -255,7 +256,7 @@ fn together(updates: &[Update<'_>]) -> Option<Vec<(usize, sql::Kind)>> {
 
 impl sql::Kind {
     /// Small if all the sums are.
-    fn fitting<'o>(self, ops: impl Iterator<Item = Option<&'o Op>>) -> Self {
+    fn fitting<'o>(self, ops: impl Iterator<Item = Option<&'o Op>>, gate: Gate) -> Self {
         let bound = i128::from(sql::SMALL_MAX);
         let is_small = |sums: &Sums| match sums {
             Sums::Whole {
@@ -268,7 +269,7 @@ impl sql::Kind {
             _ => false,
         };
         if self == Self::Add && ops.filter_map(sums_of).all(is_small) {
-            return Self::AddSmall;
+            return gate.map_or(Self::AddSmall, |_| Self::AddQuick);
         }
         self
     }
@@ -292,6 +293,10 @@ fn add_sums<'s>(
                 _ => [0; 3],
             });
             let whole: Vec<[i128; 3]> = whole.collect();
+            if kind == sql::Kind::AddQuick {
+                let sums = whole.iter().map(|amounts| i64::try_from(amounts[0]));
+                return arguments.add(sums.collect::<Result<Vec<_>, _>>()?);
+            }
             for part in 0..3 {
                 let amounts = whole.iter().map(|amounts| amounts[part]);
                 if kind == sql::Kind::AddSmall {
