@@ -67,14 +67,14 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    use super::run;
+    use super::{DECODED_MAX, run};
     use crate::contract::{Found, LookupError, Maybe, RowKey, Text};
     use crate::prelude::*;
     use crate::rows::ReadModel;
     use crate::schema::Schema;
     use crate::testing::event;
 
-    /// Reads one row an event, which it announced unless the stream is `late`.
+    /// Reads one row an event, which it announced unless the stream is `late`; in the stream `write` it only writes it.
     struct Reader;
 
     fn row(event: &Event) -> Key {
@@ -100,12 +100,16 @@ mod tests {
         }
 
         fn lookups(&self, event: &Event, (): &(), keys: &mut Keys) {
-            if event.stream != "late" {
+            if event.stream == "s" {
                 keys.add(row(event));
             }
         }
 
         fn handle(&self, event: &Event, (): (), rows: &mut Rows<'_>) -> Result<(), Failure> {
+            if event.stream == "write" {
+                rows.row(&row(event)).merge();
+                return Ok(());
+            }
             rows.get(&row(event)).map(|_| ())
         }
     }
@@ -146,6 +150,19 @@ mod tests {
         check(&events, 100, &[20]);
         check(&events, 10, &[20, 10, 10]);
         check(&[], 10, &[]);
+    }
+
+    #[test]
+    fn rows_that_were_only_written_are_fetched_with_the_others() {
+        let part = DECODED_MAX;
+        let events: Vec<Event> = (0..2 * part)
+            .map(|at| match at {
+                0 => event("s", "Seen", "-1"),
+                at if at < part => event("write", "Seen", &(at % 20).to_string()),
+                at => event("s", "Seen", &(at % 30).to_string()),
+            })
+            .collect();
+        check(&events, 100, &[1, 30]);
     }
 
     #[test]

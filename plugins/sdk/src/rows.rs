@@ -127,8 +127,7 @@ impl<'batch> Rows<'batch> {
     }
 
     /// Fetches rows before these events are handled. None is being handled yet, so a key cannot hold the position of
-    /// one. Keys that the host refuses are left out: asking for one later tells
-    /// which event it is that names it.
+    /// one. Keys that the host refuses are left out: asking for one later tells which event it is that names it.
     pub(crate) fn prefetch(&mut self, keys: &mut Keys) {
         self.announced.clear();
         self.next = 0;
@@ -145,8 +144,8 @@ impl<'batch> Rows<'batch> {
             {
                 continue;
             }
-            let (slot, is_new) = self.overlay.slot(table, &self.key);
-            if is_new {
+            let slot = self.overlay.slot(table, &self.key);
+            if self.overlay.expect(slot) {
                 slots.push(slot);
                 wanted.push(RowKey {
                     table: key.table,
@@ -213,7 +212,7 @@ impl<'batch> Rows<'batch> {
             let position = self.events[write.event as usize].position;
             let slot = schema
                 .key(&parts, position, &mut self.key)
-                .then(|| self.overlay.slot(table, &self.key).0);
+                .then(|| self.overlay.slot(table, &self.key));
             self.overlay
                 .record(table, slot, index, &self.writes, self.events);
         }
@@ -257,7 +256,7 @@ impl<'batch> Rows<'batch> {
         let position = self.events[self.event].position;
         self.schema.tables[table]
             .key(parts, position, &mut self.key)
-            .then(|| self.overlay.slot(table, &self.key).0)
+            .then(|| self.overlay.slot(table, &self.key))
     }
 }
 

@@ -30,14 +30,17 @@ impl TableSchema {
         self.columns.iter().position(|column| column.name == *name)
     }
 
-    /// The place of a column, where it probably stands at or soon after this place, under a name that is the same
-    /// literal.
+    /// The place of a column, which most likely stands just here, as in a row that the host answers, or soon after
+    /// under a name that is the same literal.
     #[inline]
     pub(crate) fn column_near(&self, place: usize, name: Text) -> Option<usize> {
-        let later = self.columns.iter().enumerate().skip(place);
-        let same =
-            |(place, column): (usize, &ColumnSchema)| column.name.is_same(name).then_some(place);
-        later.filter_map(same).next().or_else(|| self.column(&name))
+        let later = self.columns.get(place..).unwrap_or_default();
+        if later.first().is_some_and(|column| column.name == name) {
+            return Some(place);
+        }
+        let same = later.iter().position(|column| column.name.is_same(name));
+        same.map(|further| place + further)
+            .or_else(|| self.column(&name))
     }
 
     /// The key's values in key order; `None` when a part is missing, unknown or given twice.

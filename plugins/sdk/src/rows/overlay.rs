@@ -34,6 +34,8 @@ struct Entry {
     /// The key as every write and look-up of this row has it.
     cells: List<Cell>,
     state: State,
+    /// Whether it was asked for before an event needed it.
+    is_expected: bool,
 }
 
 #[derive(Debug)]
@@ -74,12 +76,19 @@ impl Overlay {
         self.tables[table].followed = true;
     }
 
-    /// The row with this key, which is in its canonical form, and whether it was never named before.
-    pub(super) fn slot(&mut self, table: usize, key: &[KeyValue]) -> (Slot, bool) {
+    /// The row with this key, which is in its canonical form.
+    pub(super) fn slot(&mut self, table: usize, key: &[KeyValue]) -> Slot {
         let tracked = &mut self.tables[table];
         let found = tracked.places.get(key).copied();
         let row = found.unwrap_or_else(|| tracked.enter(key));
-        (Slot { table, row }, found.is_none())
+        Slot { table, row }
+    }
+
+    /// Notes that a row is about to be fetched; false when it is known, or was noted before.
+    pub(super) fn expect(&mut self, slot: Slot) -> bool {
+        let entry = &mut self.tables[slot.table].entries[slot.row];
+        let is_known = matches!(entry.state, State::Known(_));
+        !is_known && !std::mem::replace(&mut entry.is_expected, true)
     }
 
     /// The row's key.
@@ -168,6 +177,7 @@ impl Tracked {
         self.entries.push(Entry {
             cells: cells.into(),
             state: State::Pending(self.sweeps.clone()),
+            is_expected: false,
         });
         self.places.insert(key.into(), row);
         row
