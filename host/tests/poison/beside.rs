@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use projector_testkit::domain::Generator;
-use projector_testkit::site::Site;
+use projector_testkit::site::{Databases, Site};
 
-use crate::support::{BY_TYPE, caught_up, letters, site_by_type, typed};
+use crate::support::{BY_TYPE, caught_up, letters, order, site, site_by_type, typed};
 
 /// Events of the good projections in one measurement.
 const EVENTS: usize = 2_000;
@@ -64,4 +64,15 @@ fn a_bad_neighbour_costs_no_more_than_its_share_of_the_processor() {
     }
     assert_eq!(letters(&site, BY_TYPE).len(), 3 * (500 + 100));
     site.rows_are_right();
+}
+
+#[test]
+fn a_projection_that_wants_nothing_of_what_comes_keeps_up() {
+    let site = site(Databases::Two, "");
+    let _leader = site.leader("a");
+    for number in 0..3 {
+        site.append(&order(number, "pending"), 1);
+        // All three, of which two want no orders.
+        site.all_is_right_at_the_head();
+    }
 }
