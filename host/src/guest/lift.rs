@@ -29,6 +29,9 @@ const CELL_ALIGN: usize = 8;
 const TEXT_BYTES: usize = 8;
 const TEXT_ALIGN: usize = 4;
 
+/// The case of a change that has no cells.
+const NO_CELLS: u8 = 5;
+
 /// Names that are remembered by their address.
 const RECENT: usize = 256;
 
@@ -105,16 +108,28 @@ impl<'a, 'cx> Reader<'a, 'cx> {
 
     fn writes(mut self, (at, len): (usize, usize)) -> Result<Writes> {
         let all = self.list(at, len, WRITE_BYTES, WRITE_ALIGN)?;
-        self.writes.reserve(len);
+        self.reserve(all);
         for write in all.as_chunks::<WRITE_BYTES>().0 {
             self.write(write)?;
         }
         Ok(self.writes)
     }
 
+    /// Makes room at once, as far as the lengths that the guest names can be true.
+    fn reserve(&mut self, all: &[u8]) {
+        let all = all.as_chunks::<WRITE_BYTES>().0;
+        let cells = all.iter().map(|write| match write[20] {
+            NO_CELLS => pair(write, 12).1,
+            _ => pair(write, 12).1.saturating_add(pair(write, 24).1),
+        });
+        let cells = cells.fold(0_usize, usize::saturating_add);
+        let cells = cells.min(self.memory.len() / CELL_BYTES);
+        self.writes.reserve(all.len(), cells);
+    }
+
     fn keys(mut self, (at, len): (usize, usize)) -> Result<Keys> {
         let all = self.list(at, len, KEY_BYTES, KEY_ALIGN)?;
-        self.writes.reserve(len);
+        self.writes.reserve(len, 2 * len);
         for row in all.as_chunks::<KEY_BYTES>().0 {
             let table = self.name(pair(row, 0))?;
             let key = self.writes.next_cell();
@@ -133,7 +148,7 @@ impl<'a, 'cx> Reader<'a, 'cx> {
             2 => Kind::Merge,
             3 => Kind::Patch,
             4 => Kind::Add,
-            5 => Kind::Remove,
+            NO_CELLS => Kind::Remove,
             6 => Kind::RemoveWhere,
             other => return Err(no_case("change", other)),
         };

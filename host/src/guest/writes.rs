@@ -271,9 +271,12 @@ impl Writes {
         Ok(())
     }
 
-    /// Makes room for so many writes.
-    pub(super) fn reserve(&mut self, writes: usize) {
-        self.writes.reserve(writes);
+    /// Makes room for so many writes and cells, and for texts of usual length.
+    pub(super) fn reserve(&mut self, writes: usize, cells: usize) {
+        const USUAL_BYTES: usize = 24;
+        self.writes.reserve_exact(writes);
+        self.cells.reserve_exact(cells);
+        self.text.reserve_exact(USUAL_BYTES * cells);
     }
 
     fn push_cells(&mut self, cells: &[Cell]) -> Result<(), TooLarge> {
