@@ -129,7 +129,8 @@ impl<'a, 'cx> Reader<'a, 'cx> {
 
     fn keys(mut self, (at, len): (usize, usize)) -> Result<Keys> {
         let all = self.list(at, len, KEY_BYTES, KEY_ALIGN)?;
-        self.writes.reserve(len, 2 * len);
+        let cells = len.saturating_mul(2).min(self.memory.len() / CELL_BYTES);
+        self.writes.reserve(len, cells);
         for row in all.as_chunks::<KEY_BYTES>().0 {
             let table = self.name(pair(row, 0))?;
             let key = self.writes.next_cell();
@@ -225,7 +226,7 @@ impl<'a, 'cx> Reader<'a, 'cx> {
             return Ok(name);
         }
         let text = self.read_text(place)?;
-        let name = self.writes.intern(text);
+        let name = self.writes.intern(text)?;
         self.recent[slot] = Some((address, name));
         Ok(name)
     }

@@ -47,6 +47,8 @@ struct Memory {
     mapping: Option<Mapping>,
     /// Bytes that are open, from the base on.
     size: usize,
+    /// Whether nothing beyond the size is open.
+    is_sound: bool,
     idle: Arc<Mutex<Vec<Mapping>>>,
 }
 
@@ -79,6 +81,7 @@ unsafe impl MemoryCreator for Memories {
         let mut memory = Memory {
             mapping: Some(mapping),
             size: 0,
+            is_sound: true,
             idle: Arc::clone(&self.idle),
         };
         memory
@@ -118,7 +121,12 @@ impl Memory {
         };
         if size > self.size {
             let open = MprotectFlags::READ | MprotectFlags::WRITE;
-            mapping.protect(self.size, size - self.size, open)?;
+            let opened = mapping.protect(self.size, size - self.size, open);
+            if opened.is_err() {
+                // Perhaps some of it is open: nobody else may get that.
+                self.is_sound = false;
+            }
+            opened?;
             self.size = size;
         }
         Ok(())
@@ -130,7 +138,7 @@ impl Drop for Memory {
         let Some(mapping) = self.mapping.take() else {
             return;
         };
-        if !(KEPT_MIN_BYTES..=KEPT_MAX_BYTES).contains(&self.size) {
+        if !self.is_sound || !(KEPT_MIN_BYTES..=KEPT_MAX_BYTES).contains(&self.size) {
             return;
         }
         let room_for_it = || {

@@ -122,10 +122,19 @@ struct PackedWrite {
     end: u32,
 }
 
-/// More than four gigabytes of one kind.
+/// More than can be packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a batch has more than 4 GiB of writes")]
-pub struct TooLarge;
+pub enum TooLarge {
+    /// Four gigabytes of one kind.
+    #[error("a batch has more than 4 GiB of writes")]
+    Bytes,
+    /// More names than all tables together can have columns.
+    #[error("a batch names more than {NAMES_MAX} different tables and columns")]
+    Names,
+}
+
+/// Different names in one batch. What each of them means is noted for each table, so their number is bounded.
+const NAMES_MAX: usize = 1 << 16;
 
 #[derive(Default)]
 struct Names {
@@ -206,7 +215,7 @@ impl Writes {
         kind: Kind,
         cells: &[Cell],
     ) -> Result<(), TooLarge> {
-        let table = self.intern(&target.table);
+        let table = self.intern(&target.table)?;
         let key = self.cells.len();
         self.push_cells(&target.key)?;
         let columns = self.cells.len();
@@ -215,7 +224,7 @@ impl Writes {
     }
 
     /// A name's place, the same for equal texts.
-    pub(super) fn intern(&mut self, text: &str) -> Name {
+    pub(super) fn intern(&mut self, text: &str) -> Result<Name, TooLarge> {
         self.names.intern(text)
     }
 
@@ -259,7 +268,7 @@ impl Writes {
         key: usize,
         columns: usize,
     ) -> Result<(), TooLarge> {
-        let place = |cell: usize| u32::try_from(cell).map_err(|_| TooLarge);
+        let place = |cell: usize| u32::try_from(cell).map_err(|_| TooLarge::Bytes);
         self.writes.push(PackedWrite {
             event,
             table,
@@ -281,7 +290,7 @@ impl Writes {
 
     fn push_cells(&mut self, cells: &[Cell]) -> Result<(), TooLarge> {
         for cell in cells {
-            let column = self.intern(&cell.column);
+            let column = self.intern(&cell.column)?;
             let value = self.pack(&cell.value)?;
             self.push_cell(column, value);
         }
@@ -482,21 +491,22 @@ impl Span {
     fn new(from: usize, to: usize) -> Result<Self, TooLarge> {
         match (u32::try_from(from), u32::try_from(to)) {
             (Ok(from), Ok(to)) => Ok(Self { from, to }),
-            _ => Err(TooLarge),
+            _ => Err(TooLarge::Bytes),
         }
     }
 }
 
 impl Names {
-    fn intern(&mut self, text: &str) -> Name {
+    fn intern(&mut self, text: &str) -> Result<Name, TooLarge> {
         if let Some(&place) = self.places.get(text) {
-            return Name(place);
+            return Ok(Name(place));
         }
-        // Each name was handed over in at least as many bytes, and those are bounded far below this.
-        let place = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        let place = self.list.len();
+        let known = u32::try_from(place).ok().filter(|_| place < NAMES_MAX);
+        let known = known.ok_or(TooLarge::Names)?;
         self.list.push(text.into());
-        self.places.insert(text.into(), place);
-        Name(place)
+        self.places.insert(text.into(), known);
+        Ok(Name(known))
     }
 }
 
@@ -561,5 +571,24 @@ mod tests {
         let found = packed.rows().to_list();
         let found: Vec<RowKey> = found.into_iter().map(|write| write.target).collect();
         assert_eq!(format!("{found:?}"), format!("{keys:?}"));
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let write = |names: usize| Write {
+            event: 0,
+            target: RowKey {
+                table: "t".to_owned(),
+                key: Vec::new(),
+            },
+            change: Change::Put(
+                (0..names)
+                    .map(|number| cell(&number.to_string(), Value::Null))
+                    .collect(),
+            ),
+        };
+        assert!(Writes::from_list(&[write(NAMES_MAX - 1)]).is_ok());
+        let error = Writes::from_list(&[write(NAMES_MAX)]).expect_err("one too many");
+        assert_eq!(error, TooLarge::Names);
     }
 }

@@ -157,8 +157,8 @@ impl Target {
         let Some(single) = Single::new(fence, &self.schema, &self.shapes, folded) else {
             return Ok(None);
         };
-        let name = self.connections.database();
-        match bounded(name, COMMIT_ANSWER_TIMEOUT, single.commit(connection)).await {
+        // The whole batch's work: bounded like that of a transaction, by the caller and by the server.
+        match single.commit(connection).await {
             Ok(stood) => Ok(Some(stood)),
             Err(error) if refused(&error) => Ok(None),
             Err(error) => Err(error),

@@ -249,7 +249,7 @@ impl Runner {
                 return Err(NotCommitted::Missed(Missed::Fenced));
             }
             if !checkpoints
-                .touch(&mut loan, key, checkpoint.revision)
+                .touch(&mut loan, key, (checkpoint.revision, checkpoint.position))
                 .await?
             {
                 return Err(NotCommitted::Missed(Missed::Changed));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 use crate::event_store::Feed;
@@ -285,7 +286,15 @@ fn guest_stage(
                 waiting,
                 seconds: begun.elapsed().as_secs_f64(),
             };
-            if projected.blocking_send(item).is_err() || failed {
+            let left = match projected.try_send(item) {
+                Err(TrySendError::Full(item)) => {
+                    // There is time: an instance less while it waits.
+                    drop(spent.take());
+                    projected.blocking_send(item).is_err()
+                }
+                sent => sent.is_err(),
+            };
+            if left || failed {
                 return;
             }
             drop(spent);

@@ -122,19 +122,33 @@ impl Checkpoints {
         key: &GenerationKey,
         step: &Step,
     ) -> Result<bool, Error> {
-        let (statement, values) = self.advancing(key, step)?;
+        let (statement, values) = self.advancing_by(include_str!("sql/advance.sql"), key, step)?;
         let done = sqlx::query_with(AssertSqlSafe(statement), values)
             .execute(connection)
             .await?;
         Ok(done.rows_affected() == 1)
     }
 
-    /// The statement of [`Checkpoints::advance`] with its values, for a larger statement that begins with it.
+    /// The statement of [`Checkpoints::advance`] with its values, for a larger statement that begins with it. Since all
+    /// parts of that share one view of the database, it changes nothing where somebody else had the row since then.
     ///
     /// # Errors
     /// When a value cannot be encoded.
     pub fn advancing(
         &self,
+        key: &GenerationKey,
+        step: &Step,
+    ) -> Result<(String, PgArguments), Error> {
+        const TEMPLATE: &str = concat!(
+            include_str!("sql/advance.sql"),
+            include_str!("sql/untouched.sql")
+        );
+        self.advancing_by(TEMPLATE, key, step)
+    }
+
+    fn advancing_by(
+        &self,
+        template: &str,
         key: &GenerationKey,
         step: &Step,
     ) -> Result<(String, PgArguments), Error> {
@@ -158,7 +172,7 @@ impl Checkpoints {
             value.map_err(|why| Error::Driver(why.to_string()))?;
         }
         let names = [("control", &self.control)];
-        Ok((render(include_str!("sql/advance.sql"), &names), values))
+        Ok((render(template, &names), values))
     }
 
     /// Why a change matched no row.

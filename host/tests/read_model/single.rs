@@ -124,33 +124,60 @@ async fn nothing_is_done_where_the_checkpoint_does_not_stand() {
 #[tokio::test]
 async fn a_leader_that_is_replaced_while_its_statement_waits_does_nothing() {
     let (mut site, shapes) = site().await;
-    let (writes, found) = one_of_each();
-    let known = known(&shapes, &found);
-    let purpose = projector_host::database::session::Purpose::Write;
-    let mut newer = site.database.connect(&purpose).await.expect("connected");
-    newer
-        .execute("BEGIN; UPDATE projector.checkpoints SET term = 2")
+    assert!(
+        !behind(
+            &mut site,
+            &shapes,
+            "UPDATE projector.checkpoints SET term = 2"
+        )
         .await
-        .expect("claiming");
+    );
+    assert_eq!(
+        (labels(&site).as_str(), checkpoint(&site).as_str()),
+        (OLD, "10")
+    );
+}
+
+/// As a retried letter does that neither moves the checkpoint nor is a command.
+#[tokio::test]
+async fn rows_that_change_while_the_statement_waits_are_not_passed_over() {
+    let (mut site, shapes) = site().await;
+    let touched = "UPDATE projector.checkpoints SET updated_at = clock_timestamp(); \
+                   UPDATE mirror_g1.things SET label = 'theirs' WHERE number = 1";
+    assert!(!behind(&mut site, &shapes, touched).await);
+    let theirs = OLD.replacen("old", "theirs", 1);
+    assert_eq!(
+        (labels(&site).as_str(), checkpoint(&site).as_str()),
+        (theirs.as_str(), "10")
+    );
+}
+
+/// Whether a small batch is committed whose statement had to wait until this was committed.
+async fn behind(site: &mut Site, shapes: &Shapes, first: &str) -> bool {
+    let (writes, found) = one_of_each();
+    let known = known(shapes, &found);
+    let purpose = projector_host::database::session::Purpose::Write;
+    let mut other = site.database.connect(&purpose).await.expect("connected");
+    let begin = format!("BEGIN; {first}");
+    other
+        .execute(sqlx::AssertSqlSafe(begin))
+        .await
+        .expect("begun");
     let single = site
-        .single(&shapes, "mirror_g1", &step(10, 20), writes, &known)
+        .single(shapes, "mirror_g1", &step(10, 20), writes, &known)
         .expect("a small batch");
     let statement = single.commit(&mut site.connection);
-    let claim = async {
+    let end = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let begun = Instant::now();
         while site.test.psql(waiting).expect("asked") != "1" {
             assert!(begun.elapsed() < PATIENCE, "the statement does not wait");
             tokio::task::yield_now().await;
         }
-        newer.execute("COMMIT").await.expect("claimed");
+        other.execute("COMMIT").await.expect("committed");
     };
-    let (stale, ()) = tokio::join!(statement, claim);
-    assert!(!stale.expect("answered"));
-    assert_eq!(
-        (labels(&site).as_str(), checkpoint(&site).as_str()),
-        (OLD, "10")
-    );
+    let (stood, ()) = tokio::join!(statement, end);
+    stood.expect("answered")
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ impl Reader {
         let mut next_alone = Instant::now();
         loop {
             // Waits for room first, so that a batch is as fresh and as full as it can be.
-            let mut room = read.reserve().await.ok()?;
+            let mut room = Some(read.reserve().await.ok()?);
             let limits = BatchLimits {
                 events_max: self.pace.events(),
                 bytes_max: self.bytes_max,
@@ -63,14 +63,19 @@ impl Reader {
                 tokio::select! {
                     biased;
                     next = &mut next => break next,
-                    () = tokio::time::sleep_until(next_alone.into()), if passed.is_some() => {
-                        if let Some(batch) = passed.take() {
+                    () = tokio::time::sleep_until(next_alone.into()), if passed.is_some() && room.is_some() => {
+                        if let (Some(batch), Some(room)) = (passed.take(), room.take()) {
                             room.send(Ok(batch));
                         }
                         next_alone = Instant::now() + ALONE_INTERVAL;
-                        room = read.reserve().await.ok()?;
                     }
+                    // Beside the read, which may hold the session that others wait for.
+                    free = read.reserve(), if room.is_none() => room = Some(free.ok()?),
                 }
+            };
+            let room = match room {
+                Some(room) => room,
+                None => read.reserve().await.ok()?,
             };
             let mut batch = match next {
                 Ok(batch) => batch,

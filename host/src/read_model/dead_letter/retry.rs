@@ -165,11 +165,12 @@ impl Checkpoints {
         &self,
         connection: &mut PgConnection,
         key: &GenerationKey,
-        revision: i64,
+        (revision, position): (i64, Position),
     ) -> Result<bool, Error> {
         let done = self
             .of_term(include_str!("sql/touch.sql"), key)
             .bind(revision)
+            .bind(position.0)
             .execute(connection)
             .await?;
         Ok(done.rows_affected() == 1)

@@ -62,6 +62,9 @@ pub(crate) fn get(keys: &[RowKey]) -> Result<Found, LookupError> {
 /// # Safety
 ///
 /// As the canonical ABI says: the alignment is a power of two, and what is to grow was given here.
+///
+/// Where there is a C library for WASI it brings its own, and frees what that gave.
+#[cfg(not(target_os = "wasi"))]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cabi_realloc(
     old: *mut u8,
