@@ -15,7 +15,7 @@ const SLOW: Duration = Duration::from_millis(2_000);
 
 /// Hundredths of its memory that the guest may be expected to need. Beyond, larger batches gain nothing that could be
 /// measured, and every projection that catches up holds several of them.
-const MEMORY_SHARE_MAX: u64 = 15;
+const MEMORY_SHARE_MAX: u64 = 12;
 
 /// Shared between the stages of one projection.
 #[derive(Debug, Clone)]
@@ -102,11 +102,11 @@ mod tests {
     fn a_batch_does_not_grow_beyond_the_memory_of_the_guest() {
         let pace = Pace::new(10_000);
         let used = |used| Share { used, max: 100 };
-        pace.took(500, Duration::ZERO, used(12));
-        assert_eq!(pace.events(), 625);
-        pace.took(625, Duration::ZERO, used(25));
-        assert_eq!(pace.events(), 375);
+        pace.took(500, Duration::ZERO, used(10));
+        assert_eq!(pace.events(), 600);
+        pace.took(600, Duration::ZERO, used(20));
+        assert_eq!(pace.events(), 360);
         pace.took(10, Duration::ZERO, used(90));
-        assert_eq!(pace.events(), 375, "a batch that was not full says nothing");
+        assert_eq!(pace.events(), 360, "a batch that was not full says nothing");
     }
 }

@@ -104,11 +104,17 @@ impl<'a> World<'a> {
         thread::sleep(time);
     }
 
-    /// Whoever leads, or leads a projection. There must be somebody in the end, whatever happened before.
+    /// Whoever leads, or leads a projection. There must be somebody in the end, whatever happened before; where there
+    /// is one leader for all, one that does not know yet that it was replaced is waited for.
     pub(super) fn leader(&self) -> usize {
-        self.site.eventually("somebody leads", || {
-            self.slots.iter().position(|slot| slot.replica().leads())
-        })
+        self.site
+            .eventually("somebody leads, and nobody beside", || {
+                let slots = self.slots.iter().enumerate();
+                let mut leading = slots.filter(|(_, slot)| slot.replica().leads());
+                let (first, _) = leading.next()?;
+                let is_alone = leading.next().is_none();
+                (is_alone || self.scope == Scope::Projection).then_some(first)
+            })
     }
 
     /// One that does not lead, as a rule.
