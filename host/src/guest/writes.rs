@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use foldhash::fast::RandomState;
+use serde::Deserialize;
 use thiserror::Error;
 
 use super::bindings::{Cell, Change, RowKey, Value, Write};
@@ -35,8 +36,9 @@ pub struct Keys(Writes);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name(u32);
 
-/// Kind of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Kind of a write; in JSON by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// If no row has this key, else nothing.
     Insert,
@@ -430,15 +432,22 @@ impl<'a> WriteRef<'a> {
                 table: self.all.name(self.table()).to_owned(),
                 key: self.key().map(cell).collect(),
             },
-            change: match self.kind() {
-                Kind::Insert => Change::Insert(columns),
-                Kind::Put => Change::Put(columns),
-                Kind::Merge => Change::Merge(columns),
-                Kind::Patch => Change::Patch(columns),
-                Kind::Add => Change::Add(columns),
-                Kind::Remove => Change::Remove,
-                Kind::RemoveWhere => Change::RemoveWhere(columns),
-            },
+            change: self.kind().of(columns),
+        }
+    }
+}
+
+impl Kind {
+    /// The contract's own form of a change of this kind. A removal has no columns.
+    pub(super) fn of(self, columns: Vec<Cell>) -> Change {
+        match self {
+            Self::Insert => Change::Insert(columns),
+            Self::Put => Change::Put(columns),
+            Self::Merge => Change::Merge(columns),
+            Self::Patch => Change::Patch(columns),
+            Self::Add => Change::Add(columns),
+            Self::Remove => Change::Remove,
+            Self::RemoveWhere => Change::RemoveWhere(columns),
         }
     }
 }
@@ -517,78 +526,4 @@ impl fmt::Debug for Writes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cell(column: &str, value: Value) -> Cell {
-        Cell {
-            column: column.to_owned(),
-            value,
-        }
-    }
-
-    #[test]
-    fn what_was_packed_comes_out_as_it_was() {
-        let values = || {
-            vec![
-                cell("a", Value::Null),
-                cell("b", Value::Boolean(true)),
-                cell("c", Value::Int(i64::MIN)),
-                cell("d", Value::Float(-0.5)),
-                cell("e", Value::Text("漢字".into())),
-                cell("f", Value::Bytes(vec![0, 255])),
-                cell("g", Value::Texts(vec![String::new(), "x".into()])),
-                cell("h", Value::Position),
-                cell("i", Value::Other(("numeric".into(), "1.5".into()))),
-            ]
-        };
-        let kinds: [fn(Vec<Cell>) -> Change; 7] = [
-            Change::Insert,
-            Change::Put,
-            Change::Merge,
-            Change::Patch,
-            Change::Add,
-            |_| Change::Remove,
-            Change::RemoveWhere,
-        ];
-        let list: Vec<Write> = (0..)
-            .zip(kinds)
-            .map(|(event, kind)| Write {
-                event,
-                target: RowKey {
-                    table: format!("t{}", event % 2),
-                    key: vec![cell("a", Value::Text(event.to_string()))],
-                },
-                change: kind(values()),
-            })
-            .collect();
-        let packed = Writes::from_list(&list).expect("not large");
-        assert_eq!(format!("{packed:?}"), format!("{list:?}"));
-        assert_eq!(packed.names(), 2 + 9, "each name once");
-
-        let keys: Vec<RowKey> = list.into_iter().map(|write| write.target).collect();
-        let packed = Keys::from_list(&keys).expect("not large");
-        let found = packed.rows().to_list();
-        let found: Vec<RowKey> = found.into_iter().map(|write| write.target).collect();
-        assert_eq!(format!("{found:?}"), format!("{keys:?}"));
-    }
-
-    #[test]
-    fn names_are_bounded() {
-        let write = |names: usize| Write {
-            event: 0,
-            target: RowKey {
-                table: "t".to_owned(),
-                key: Vec::new(),
-            },
-            change: Change::Put(
-                (0..names)
-                    .map(|number| cell(&number.to_string(), Value::Null))
-                    .collect(),
-            ),
-        };
-        assert!(Writes::from_list(&[write(NAMES_MAX - 1)]).is_ok());
-        let error = Writes::from_list(&[write(NAMES_MAX)]).expect_err("one too many");
-        assert_eq!(error, TooLarge::Names);
-    }
-}
+mod tests;

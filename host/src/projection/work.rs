@@ -7,7 +7,7 @@ use crate::guest::call::Spent;
 use crate::guest::lookups::{Lookups, NoLookups};
 use crate::plugin::Plugin;
 use crate::read_model::check::{Shapes, check};
-use crate::read_model::fold::{Folded, Known, fold_known};
+use crate::read_model::fold::{Folded, Known, fold};
 
 use super::failure::Failure;
 use super::lookups::RowLookups;
@@ -67,7 +67,7 @@ impl Work {
         let checked = check(&self.shapes, events, &output.writes)?;
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let position = |event: usize| events[event].position.0;
-        let folded = fold_known(&self.shapes, &position, checked, &known);
+        let folded = fold(&self.shapes, &position, checked, &known);
         let outcome = Outcome {
             folded: Arc::new(folded),
             fuel: output.fuel,

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::database::micros::Micros;
 use crate::plugin::manifest::ColumnType;
 
+use super::check::{Key, TableShape};
 use super::datum::{Datum, date_text};
 
 /// How a column's values travel: the array's type, and the cast from its element to the column.
@@ -27,6 +28,22 @@ pub const fn wire(column_type: ColumnType) -> (&'static str, &'static str) {
         // unnest flattens nested arrays, so each value travels as an array literal.
         ColumnType::TextArray => ("text[]", "::text[]"),
     }
+}
+
+/// Adds keys of a table: an array argument for each column of its primary key, in key order.
+///
+/// # Errors
+/// As [`add`].
+pub fn add_keys<'k>(
+    arguments: &mut PgArguments,
+    shape: &TableShape,
+    keys: impl Iterator<Item = &'k Key> + Clone,
+) -> Result<(), BoxDynError> {
+    for (part, &column) in shape.table.primary_key.iter().enumerate() {
+        let column_type = shape.table.columns[column].column_type;
+        add(arguments, column_type, keys.clone().map(|key| &key[part]))?;
+    }
+    Ok(())
 }
 
 /// Adds one column's values as one array argument.

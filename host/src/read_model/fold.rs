@@ -106,15 +106,9 @@ impl Known {
     }
 }
 
-/// Folds checked writes.
+/// Folds checked writes, where it may be known of some rows whether they are there.
 #[must_use]
-pub fn fold(shapes: &Shapes, positions: &dyn Fn(usize) -> i64, writes: Vec<Checked>) -> Folded {
-    fold_known(shapes, positions, writes, &Known::default())
-}
-
-/// The same, where it is known of some rows whether they are there.
-#[must_use]
-pub fn fold_known(
+pub fn fold(
     shapes: &Shapes,
     positions: &dyn Fn(usize) -> i64,
     writes: Vec<Checked>,

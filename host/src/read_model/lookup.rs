@@ -55,16 +55,9 @@ pub async fn rows(
             continue;
         }
         let mut arguments = PgArguments::default();
-        for (part, &column) in shape.table.primary_key.iter().enumerate() {
-            let values = places.iter().map(|&place| &keys[place].1[part]);
-            bind::add(
-                &mut arguments,
-                shape.table.columns[column].column_type,
-                values,
-            )
-            .map_err(|why| Error::Driver(why.to_string()))?;
-        }
+        let wanted = places.iter().map(|&place| &keys[place].1);
         for argument in [
+            bind::add_keys(&mut arguments, shape, wanted),
             arguments.add(&source.key.projection),
             arguments.add(source.key.generation),
         ] {

@@ -129,7 +129,7 @@ impl Writer<'_> {
             groups.judge(&doubtful, &present)?;
         }
         self.delete(&groups.deletes).await?;
-        self.update_known(&groups.there).await?;
+        self.update_known(groups.there).await?;
         self.insert_known(&groups.not_there).await?;
         let absent = self.update(groups.updates).await?;
         groups.inserts.extend(absent);
@@ -138,10 +138,10 @@ impl Writer<'_> {
     }
 
     /// Rows that were looked up and found.
-    async fn update_known(&mut self, updates: &[Update<'_>]) -> Result<(), Error> {
-        let before = self.touched;
-        self.update(updates.to_vec()).await?;
-        self.as_known(before, updates.len())
+    async fn update_known(&mut self, updates: Vec<Update<'_>>) -> Result<(), Error> {
+        let (before, rows) = (self.touched, updates.len());
+        self.update(updates).await?;
+        self.as_known(before, rows)
     }
 
     /// Rows that were looked up and not found.

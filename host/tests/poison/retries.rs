@@ -111,31 +111,13 @@ fn a_parked_stream_is_driven_through_in_order_and_released() {
 fn events_that_arrive_while_a_stream_is_driven_through_do_not_overtake() {
     let site = site(Databases::One, PARK);
     let _leader = site.leader("a");
-    let words = [
-        "pending",
-        "confirmed",
-        "dispatching",
-        "in_service",
-        "completed",
-    ];
     for round in 0..3_usize {
         site.model(FORBID);
         site.append(&amount(round, 66_600), 500);
         caught_up(&site, "order");
         assert_eq!(site.status_of("order")["parked_streams"], 1);
         site.model(ALLOW);
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            // Also when this thread ends early.
-            let _stopping = Stopping(&stop);
-            scope.spawn(|| {
-                for at in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    site.append(&status(round, words[at % words.len()]), 1);
-                }
-            });
+        while_events_arrive(&site, round, || {
             for _ in 0..5 {
                 site.append(&status(round, "cancelled"), 1);
             }
@@ -150,7 +132,6 @@ fn events_that_arrive_while_a_stream_is_driven_through_do_not_overtake() {
                 ]);
                 (site.status_of("order")["parked_streams"] == 0).then_some(())
             });
-            stop.store(true, Ordering::Relaxed);
         });
         nothing_waits_in_vain(&site);
         // Whatever was overtaken would show: each row has the position of its last event, each change its log.
@@ -163,27 +144,10 @@ fn events_that_arrive_while_a_stream_is_driven_through_do_not_overtake() {
 fn events_that_arrive_while_a_stream_is_released_by_discarding_do_not_overtake() {
     let site = site(Databases::One, PARK);
     let _leader = site.leader("a");
-    let words = [
-        "pending",
-        "confirmed",
-        "dispatching",
-        "in_service",
-        "completed",
-    ];
     for round in 0..4_usize {
         site.append(&order(round, "vanished"), 500);
         caught_up(&site, "order");
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let _stopping = Stopping(&stop);
-            scope.spawn(|| {
-                for at in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    site.append(&status(round, words[at % words.len()]), 1);
-                }
-            });
+        while_events_arrive(&site, round, || {
             site.eventually("the stream flows again", || {
                 let ids: Vec<String> = open(&site).iter().map(i64::to_string).collect();
                 let mut command = vec!["dead-letter", "discard", "-y"];
@@ -199,6 +163,31 @@ fn events_that_arrive_while_a_stream_is_released_by_discarding_do_not_overtake()
         nothing_waits_in_vain(&site);
         assert!(open(&site).is_empty());
     }
+}
+
+/// Appends status changes of an order, one after the other, until this has ended.
+fn while_events_arrive(site: &Site, round: usize, release: impl FnOnce()) {
+    let words = [
+        "pending",
+        "confirmed",
+        "dispatching",
+        "in_service",
+        "completed",
+    ];
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Also when this thread ends early.
+        let _stopping = Stopping(&stop);
+        scope.spawn(|| {
+            for at in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                site.append(&status(round, words[at % words.len()]), 1);
+            }
+        });
+        release();
+    });
 }
 
 /// A letter that waits, and whose stream does not, would be overtaken.

@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use projector_host::guest::bindings::{Change, Value, Write};
-use projector_host::guest::writes::Keys;
-use projector_host::read_model::check::{Shapes, lookup_keys};
+use projector_host::read_model::check::Shapes;
 use projector_host::read_model::fold::Known;
 use sqlx::Executor as _;
 
-use super::support::{Site, cell, manifest, step, text, write};
+use super::support::{Site, cell, key, manifest, step, text, write};
 
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,13 +30,23 @@ fn one_of_each() -> (Vec<Write>, Vec<(i64, bool)>) {
 fn known(shapes: &Shapes, rows: &[(i64, bool)]) -> Known {
     let mut known = Known::default();
     for &(number, present) in rows {
-        let named = Keys::from_list(&[write(0, number, Change::Remove).target]);
-        let keys = lookup_keys(shapes, &named.expect("not large")).expect("a good key");
-        for (table, key) in keys {
-            known.insert(table, key, present);
-        }
+        let (table, key) = key(shapes, number);
+        known.insert(table, key, present);
     }
     known
+}
+
+/// Commits writes after these look-ups; none when they are left to a transaction.
+async fn commit(
+    site: &mut Site,
+    shapes: &Shapes,
+    (from, to): (i64, i64),
+    writes: Vec<Write>,
+    found: &[(i64, bool)],
+) -> Option<Result<bool, String>> {
+    let known = known(shapes, found);
+    site.at_once(shapes, "mirror_g1", &step(from, to), writes, &known)
+        .await
 }
 
 /// A table with rows 1, 3, 4 and 6.
@@ -48,15 +57,7 @@ async fn site() -> (Site, Shapes) {
     let shapes = Shapes::new(&manifest.tables).expect("good defaults");
     let rows =
         [1, 3, 4, 6].map(|number| write(0, number, Change::Put(vec![cell("label", text("old"))])));
-    let done = site
-        .at_once(
-            &shapes,
-            "mirror_g1",
-            &step(0, 10),
-            rows.to_vec(),
-            &Known::default(),
-        )
-        .await;
+    let done = commit(&mut site, &shapes, (0, 10), rows.to_vec(), &[]).await;
     assert_eq!(done, Some(Ok(true)));
     (site, shapes)
 }
@@ -81,15 +82,7 @@ const OLD: &str = "1 old, 3 old, 4 old, 6 old";
 async fn every_kind_of_write_is_done_with_the_checkpoint() {
     let (mut site, shapes) = site().await;
     let (writes, found) = one_of_each();
-    let done = site
-        .at_once(
-            &shapes,
-            "mirror_g1",
-            &step(10, 20),
-            writes,
-            &known(&shapes, &found),
-        )
-        .await;
+    let done = commit(&mut site, &shapes, (10, 20), writes, &found).await;
     assert_eq!(done, Some(Ok(true)));
     assert_eq!(
         labels(&site),
@@ -102,18 +95,13 @@ async fn every_kind_of_write_is_done_with_the_checkpoint() {
 async fn nothing_is_done_where_the_checkpoint_does_not_stand() {
     let (mut site, shapes) = site().await;
     let (writes, found) = one_of_each();
-    let known = known(&shapes, &found);
-    let elsewhere = site
-        .at_once(&shapes, "mirror_g1", &step(9, 20), writes.clone(), &known)
-        .await;
+    let elsewhere = commit(&mut site, &shapes, (9, 20), writes.clone(), &found).await;
     assert_eq!(elsewhere, Some(Ok(false)));
     site.connection
         .execute("UPDATE projector.checkpoints SET term = 2")
         .await
         .expect("claimed");
-    let stale = site
-        .at_once(&shapes, "mirror_g1", &step(10, 20), writes, &known)
-        .await;
+    let stale = commit(&mut site, &shapes, (10, 20), writes, &found).await;
     assert_eq!(stale, Some(Ok(false)));
     assert_eq!(
         (labels(&site).as_str(), checkpoint(&site).as_str()),
@@ -185,15 +173,7 @@ async fn rows_that_are_not_as_they_were_looked_up_undo_all_of_it() {
     let (mut site, shapes) = site().await;
     let (writes, _) = one_of_each();
     for wrong in [(1, false), (2, true), (6, false)] {
-        let done = site
-            .at_once(
-                &shapes,
-                "mirror_g1",
-                &step(10, 20),
-                writes.clone(),
-                &known(&shapes, &[wrong]),
-            )
-            .await;
+        let done = commit(&mut site, &shapes, (10, 20), writes.clone(), &[wrong]).await;
         let Some(Err(_)) = done else {
             panic!("{wrong:?}: {done:?}");
         };
@@ -212,15 +192,7 @@ async fn a_write_that_the_database_refuses_undoes_all_of_it() {
         .await
         .expect("altered");
     let (writes, found) = one_of_each();
-    let done = site
-        .at_once(
-            &shapes,
-            "mirror_g1",
-            &step(10, 20),
-            writes,
-            &known(&shapes, &found),
-        )
-        .await;
+    let done = commit(&mut site, &shapes, (10, 20), writes, &found).await;
     assert!(matches!(done, Some(Err(_))), "{done:?}");
     assert_eq!(
         (labels(&site).as_str(), checkpoint(&site).as_str()),
@@ -235,15 +207,7 @@ async fn what_depends_on_its_order_or_is_large_is_left_to_a_transaction() {
     let remove = write(0, 1, Change::RemoveWhere(vec![cell("done", Value::Null)]));
     let large = (100..109).map(put).collect();
     for writes in [vec![remove.clone()], vec![remove, put(1)], large] {
-        let done = site
-            .at_once(
-                &shapes,
-                "mirror_g1",
-                &step(10, 20),
-                writes,
-                &Known::default(),
-            )
-            .await;
+        let done = commit(&mut site, &shapes, (10, 20), writes, &[]).await;
         assert_eq!(done, None);
     }
     assert_eq!(labels(&site), OLD);

@@ -5,11 +5,11 @@ use projector_host::database::migrate::{self, Target};
 use projector_host::database::session::{Database, Purpose};
 use projector_host::event_store::event::{Event, Position, Subscription};
 use projector_host::guest::bindings::{Cell, Change, RowKey, Value, Write};
-use projector_host::guest::writes::Writes;
+use projector_host::guest::writes::{Keys, Writes};
 use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
-use projector_host::read_model::check::{Shapes, check};
+use projector_host::read_model::check::{Key, Shapes, check, lookup_keys};
 use projector_host::read_model::checkpoint::{Checkpoints, Fence, GenerationKey, Step};
-use projector_host::read_model::fold::{Folded, Known, fold_known};
+use projector_host::read_model::fold::{Folded, Known, fold};
 use projector_host::read_model::schema::{self, Generation};
 use projector_host::read_model::write::Single;
 use projector_testkit::{TestDatabase, test_database};
@@ -106,6 +106,13 @@ impl Site {
             .psql(&format!("SELECT to_jsonb(t) FROM {table} t ORDER BY 1"))
             .expect("rows")
     }
+}
+
+/// The key of a row of `things`.
+pub fn key(shapes: &Shapes, number: i64) -> (usize, Key) {
+    let named = Keys::from_list(&[write(0, number, Change::Remove).target]).expect("not large");
+    let mut keys = lookup_keys(shapes, &named).expect("a good key");
+    keys.pop().expect("one")
 }
 
 pub fn step(from: i64, to: i64) -> Step {
@@ -216,5 +223,5 @@ pub fn folded_known(shapes: &Shapes, writes: Vec<Write>, known: &Known) -> Resul
     let writes = Writes::from_list(&writes).expect("not large");
     let checked = check(shapes, &events, &writes).map_err(|fault| fault.to_string())?;
     let position = |event: usize| events[event].position.0;
-    Ok(fold_known(shapes, &position, checked, known))
+    Ok(fold(shapes, &position, checked, known))
 }

@@ -2,8 +2,7 @@
 
 use projector_host::database::error::Error as DatabaseError;
 use projector_host::guest::bindings::{Cell, Change, Value, Write};
-use projector_host::guest::writes::Keys;
-use projector_host::read_model::check::{Key, Shapes, lookup_keys};
+use projector_host::read_model::check::{Key, Shapes};
 use projector_host::read_model::fold::Known;
 use projector_host::read_model::lookup::{self, Source};
 use projector_host::read_model::write::{self, Error};
@@ -11,7 +10,9 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use sqlx::{Connection as _, Executor as _};
 
-use super::support::{Site, cell, events, folded, folded_known, manifest, name, step, text, write};
+use super::support::{
+    Site, cell, events, folded, folded_known, key, manifest, name, step, text, write,
+};
 
 const SEEDS: u64 = 150;
 const WRITES: usize = 14;
@@ -280,12 +281,6 @@ async fn known(site: &mut Site, shapes: &Shapes, source: &Source, keys: i64) -> 
         known.insert(table, key, row.is_some());
     }
     known
-}
-
-fn key(shapes: &Shapes, number: i64) -> (usize, Key) {
-    let named = Keys::from_list(&[write(0, number, Change::Remove).target]).expect("not large");
-    let mut keys = lookup_keys(shapes, &named).expect("a good key");
-    keys.pop().expect("one")
 }
 
 #[tokio::test]

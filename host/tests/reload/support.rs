@@ -67,6 +67,12 @@ impl Place {
         });
     }
 
+    /// The rows that the small guests have written.
+    pub fn ids(&self) -> String {
+        self.site
+            .model("select string_agg(id, ' ' order by id) from read_model.events")
+    }
+
     /// Waits until `status` shows this state.
     pub fn state(&self, projection: &str, state: &str) -> Value {
         let what = format!("{projection} is {state}");

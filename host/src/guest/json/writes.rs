@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Budget, JsonFault, array, cells};
-use crate::guest::bindings::{Change, RowKey, Write};
+use crate::guest::bindings::{RowKey, Write};
 use crate::guest::limits::Limits;
+use crate::guest::writes::Kind;
 
 /// Parses what `project-json` returned.
 ///
@@ -26,23 +27,11 @@ struct JsonWrite<'a> {
     event: u32,
     #[serde(borrow)]
     table: Cow<'a, str>,
-    op: Op,
+    op: Kind,
     #[serde(borrow, default)]
     key: Option<&'a RawValue>,
     #[serde(borrow, default)]
     columns: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-enum Op {
-    Insert,
-    Put,
-    Merge,
-    Patch,
-    Add,
-    Remove,
-    RemoveWhere,
 }
 
 fn write(raw: &RawValue, budget: &mut Budget) -> Result<Write, String> {
@@ -50,25 +39,16 @@ fn write(raw: &RawValue, budget: &mut Budget) -> Result<Write, String> {
         serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     budget.take(size_of::<Write>() + write.table.len())?;
     let key = match (write.op, write.key) {
-        (Op::RemoveWhere, Some(_)) => return Err("`remove_where` has no `key`".into()),
-        (Op::RemoveWhere, None) => Vec::new(),
+        (Kind::RemoveWhere, Some(_)) => return Err("`remove_where` has no `key`".into()),
+        (Kind::RemoveWhere, None) => Vec::new(),
         (_, Some(key)) => cells::read(key, "key", budget)?,
         (_, None) => return Err("`key` is missing".into()),
     };
     let columns = match (write.op, write.columns) {
-        (Op::Remove, Some(_)) => return Err("`remove` has no `columns`".into()),
-        (Op::Remove, None) => Vec::new(),
+        (Kind::Remove, Some(_)) => return Err("`remove` has no `columns`".into()),
+        (Kind::Remove, None) => Vec::new(),
         (_, Some(columns)) => cells::read(columns, "columns", budget)?,
         (_, None) => return Err("`columns` is missing".into()),
-    };
-    let change = match write.op {
-        Op::Insert => Change::Insert(columns),
-        Op::Put => Change::Put(columns),
-        Op::Merge => Change::Merge(columns),
-        Op::Patch => Change::Patch(columns),
-        Op::Add => Change::Add(columns),
-        Op::Remove => Change::Remove,
-        Op::RemoveWhere => Change::RemoveWhere(columns),
     };
     Ok(Write {
         event: write.event,
@@ -76,13 +56,14 @@ fn write(raw: &RawValue, budget: &mut Budget) -> Result<Write, String> {
             table: write.table.into_owned(),
             key,
         },
-        change,
+        change: write.op.of(columns),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest::bindings::Change;
 
     fn limits() -> Limits {
         Limits {

@@ -157,11 +157,11 @@ proptest! {
         }
         let writes = changes.into_iter().enumerate().map(|(event, change)| Checked::Row { table: 0, event, key: key.clone(), change });
         let writes: Vec<Checked> = writes.collect();
-        let folded = fold(&shapes, &|event| event as i64, writes.clone());
+        let folded = fold(&shapes, &|event| event as i64, writes.clone(), &Known::default());
         prop_assert_eq!(strict(&folded, &key, start.clone()), expected.clone());
         let mut known = Known::default();
         known.insert(0, key.clone(), start.is_some());
-        let folded = fold_known(&shapes, &|event| event as i64, writes, &known);
+        let folded = fold(&shapes, &|event| event as i64, writes, &known);
         prop_assert_eq!(strict(&folded, &key, start), expected);
     }
 }
@@ -190,10 +190,16 @@ fn remove_where_closes_the_fold_of_its_table() {
             sweep.clone(),
             write(Change::Patch(vec![(1, Datum::Text("b".to_owned()))])),
         ],
+        &Known::default(),
     );
     assert_eq!(folded.tables[0].len(), 3);
     assert_eq!(folded.overlay(0, &key, None), Ok(None));
-    let folded = fold(&shapes, &|_| 1, vec![write(row("b")), sweep]);
+    let folded = fold(
+        &shapes,
+        &|_| 1,
+        vec![write(row("b")), sweep],
+        &Known::default(),
+    );
     assert_eq!(
         folded
             .overlay(0, &key, None)

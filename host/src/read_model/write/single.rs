@@ -52,20 +52,16 @@ impl Single {
         shapes: &Shapes,
         folded: &Folded,
     ) -> Option<Self> {
-        let rows = |phase: &Phase| match phase {
-            Phase::Rows(rows) => Some(rows.pairs.len()),
-            Phase::RemoveWhere(_) => None,
-        };
-        let mut total = 0;
-        for phases in &folded.tables {
+        let mut all = Vec::new();
+        for (shape, phases) in shapes.tables().iter().zip(&folded.tables) {
             // A later phase changes what an earlier one left; within a statement nobody would see that.
             match phases.as_slice() {
                 [] => {}
-                [phase] => total += rows(phase)?,
+                [Phase::Rows(rows)] => all.push((Table { schema, shape }, rows)),
                 _ => return None,
             }
         }
-        if total > ROWS_MAX {
+        if all.iter().map(|(_, rows)| rows.pairs.len()).sum::<usize>() > ROWS_MAX {
             return None;
         }
         let mut parts = Parts {
@@ -74,13 +70,8 @@ impl Single {
             count: 0,
             checks: Vec::new(),
         };
-        for (shape, phases) in shapes.tables().iter().zip(&folded.tables) {
-            for phase in phases {
-                let Phase::Rows(rows) = phase else {
-                    return None;
-                };
-                parts.table(Table { schema, shape }, rows).ok()??;
-            }
+        for (table, rows) in all {
+            parts.table(table, rows).ok()??;
         }
         Some(parts.finish())
     }

@@ -69,15 +69,9 @@ impl Table<'_> {
     pub(super) fn add_keys<'k>(
         self,
         arguments: &mut PgArguments,
-        keys: impl Iterator<Item = &'k Key>,
+        keys: impl Iterator<Item = &'k Key> + Clone,
     ) -> Result<(), Error> {
-        let keys: Vec<&Key> = keys.collect();
-        for (part, &column) in self.shape.table.primary_key.iter().enumerate() {
-            let values = keys.iter().map(|key| &key[part]);
-            bind::add(arguments, self.column_type(column), values)
-                .map_err(|why| self.encode(&*why))?;
-        }
-        Ok(())
+        bind::add_keys(arguments, self.shape, keys).map_err(|why| self.encode(&*why))
     }
 
     pub(super) fn column_type(self, column: usize) -> ColumnType {
