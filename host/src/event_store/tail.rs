@@ -10,7 +10,7 @@ mod session;
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -184,6 +184,7 @@ impl Service {
         let mut session = Session::open(&self.options, &self.layout, mark, &self.identity).await?;
         self.begin(&mut session).await?;
         loop {
+            let begun = Instant::now();
             let mut look = Look::More;
             while look == Look::More {
                 let listening = *listener.borrow();
@@ -197,9 +198,11 @@ impl Service {
             } else {
                 self.options.poll_interval
             };
+            // From look to look, unless looking itself takes long.
+            let looked = begun.elapsed().min(wait / 2);
             tokio::select! {
                 () = wake.notified() => {}
-                () = tokio::time::sleep(wait) => {}
+                () = tokio::time::sleep(wait - looked) => {}
             }
         }
     }

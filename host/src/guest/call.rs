@@ -2,6 +2,7 @@
 //!
 //! Promises: results depend on the arguments only, never on earlier calls; any error takes all output with
 //! it; `describe` runs once in every instance before `project`, so that the guest knows its configuration.
+//! An instance may be made before its batch is there; it still serves that one batch.
 
 use std::sync::Arc;
 
@@ -17,10 +18,13 @@ use super::json;
 use super::limits::Limits;
 use super::load::{self, Linked, LoadError, World};
 use super::logging::{PluginLog, tidy};
-use super::lookups::{Lookups, NoLookups};
+use super::lookups::Lookups;
 use super::state::{Stage, State};
 use super::trap::classify;
 use super::writes::Writes;
+
+/// Largest memory of an instance that waits for its batch: an idle projection holds so much at most.
+const READY_BYTES_MAX: u64 = 4 << 20;
 
 /// A compiled plugin, ready to be called; a clone is the same code. Calls may run side by side.
 #[derive(Clone)]
@@ -45,10 +49,23 @@ pub struct Output {
     pub spent: Spent,
 }
 
+/// An instance that knows its configuration and waits for its only batch.
+pub struct Ready {
+    store: Store<State>,
+    instance: Instance,
+    log_lines_dropped: u64,
+}
+
 /// An instance that has done its work. Its memory is unmapped when this is dropped, which takes as long as a small batch:
 /// best when nobody waits.
 pub struct Spent {
     _store: Store<State>,
+}
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready").finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Spent {
@@ -129,7 +146,7 @@ impl Guest {
     /// # Errors
     /// When the call fails; [`Category::Fatal`] when the plugin refuses its configuration.
     pub fn describe(&self, config_json: &str, limits: &Limits) -> Result<Description, CallError> {
-        let mut store = self.store(Box::new(NoLookups), 0, limits)?;
+        let mut store = self.store(limits)?;
         let described = self
             .start(&mut store, config_json)
             .map(|(described, _)| described);
@@ -138,23 +155,49 @@ impl Guest {
         result?.map_err(|text| refused(&text, limits))
     }
 
-    /// Hands a batch to the plugin. Synchronous and possibly long: call it on a [`super::thread`], never on
-    /// an async worker.
+    /// Makes the instance of a batch that is still to come, on the thread that will get it. None when it is better made
+    /// with the batch: a guest that can read the clock has to find the batch's time there from its start on, a large one
+    /// would hold its memory for nothing, and what fails is told by the batch that needs it.
+    #[must_use]
+    pub fn ready(&self, config_json: &str, limits: &Limits) -> Option<Ready> {
+        if self.linked.has_clock {
+            return None;
+        }
+        let store = self.store(limits).ok()?;
+        let ready = self.begin(store, config_json, limits).ok()?;
+        (ready.store.data().limiter.memory_peak() <= READY_BYTES_MAX).then_some(ready)
+    }
+
+    /// Hands a batch to the plugin, in an instance that is ready or in a new one. Synchronous and possibly long: call it on
+    /// a [`super::thread`], never on an async worker.
     ///
     /// # Errors
     /// When the call fails in any way; then there is no output.
     pub fn project(
         &self,
+        ready: Option<Ready>,
         config_json: &str,
         events: &[Event],
         lookups: Box<dyn Lookups>,
         limits: &Limits,
     ) -> Result<Output, CallError> {
         let recorded_at = events.last().map_or(0, |event| event.recorded_at);
-        let mut store = self.store(lookups, recorded_at, limits)?;
-        let result = self.run(&mut store, config_json, events, limits);
+        let Ready {
+            mut store,
+            instance,
+            mut log_lines_dropped,
+        } = match ready {
+            Some(ready) => ready,
+            None => {
+                let mut store = self.store(limits)?;
+                store.data_mut().recorded_at = recorded_at;
+                self.begin(store, config_json, limits)?
+            }
+        };
+        store.data_mut().serve(lookups);
+        let result = self.run(&mut store, &instance, events, limits);
         let fuel_left = store.get_fuel().unwrap_or(0);
-        let log_lines_dropped = store.data_mut().finish_log();
+        log_lines_dropped += store.data_mut().finish_log();
         Ok(Output {
             writes: result?,
             fuel: limits.fuel_max.saturating_sub(fuel_left),
@@ -173,14 +216,10 @@ impl Guest {
     fn run(
         &self,
         store: &mut Store<State>,
-        config_json: &str,
+        instance: &Instance,
         events: &[Event],
         limits: &Limits,
     ) -> Result<Writes, CallError> {
-        let started = self.start(store, config_json);
-        let (described, instance) = finish(started, store, limits)?;
-        described.map_err(|text| refused(&text, limits))?;
-        store.data_mut().stage = Stage::Project;
         let writes = match &self.linked.world {
             World::Typed(project) => {
                 let batch: Vec<EventRef<'_>> = events.iter().map(EventRef::from).collect();
@@ -196,7 +235,7 @@ impl Guest {
             World::Json(indices) => {
                 let batch = json::batch(events)?;
                 let returned = indices
-                    .load(&mut *store, &instance)
+                    .load(&mut *store, instance)
                     .and_then(|projector| projector.call_project_json(&mut *store, &batch));
                 let text = finish(returned, store, limits)?
                     .map_err(|f| failed(f, events.len(), limits))?;
@@ -214,13 +253,8 @@ impl Guest {
         Ok(writes)
     }
 
-    fn store(
-        &self,
-        lookups: Box<dyn Lookups>,
-        recorded_at: i64,
-        limits: &Limits,
-    ) -> Result<Store<State>, CallError> {
-        let state = State::new(Arc::clone(&self.log), lookups, recorded_at, limits);
+    fn store(&self, limits: &Limits) -> Result<Store<State>, CallError> {
+        let state = State::new(Arc::clone(&self.log), limits);
         let host = |error: wasmtime::Error| classify(&error, Stage::Instantiate, limits);
         let mut store = Store::try_new(self.engine.wasmtime(), state).map_err(host)?;
         store.limiter(|state| &mut state.limiter);
@@ -237,6 +271,26 @@ impl Guest {
             })
         });
         Ok(store)
+    }
+
+    /// Instantiates, and hands the configuration over.
+    fn begin(
+        &self,
+        mut store: Store<State>,
+        config_json: &str,
+        limits: &Limits,
+    ) -> Result<Ready, CallError> {
+        let started = self.start(&mut store, config_json);
+        let started = finish(started, &mut store, limits);
+        let log_lines_dropped = store.data_mut().finish_log();
+        let (described, instance) = started?;
+        described.map_err(|text| refused(&text, limits))?;
+        store.data_mut().clock.pause();
+        Ok(Ready {
+            store,
+            instance,
+            log_lines_dropped,
+        })
     }
 
     fn start(

@@ -14,6 +14,7 @@ use super::engine::TICK;
 pub(super) struct CallClock {
     started: Duration,
     in_host: Duration,
+    paused: Option<Duration>,
     timeout: Duration,
 }
 
@@ -23,7 +24,20 @@ impl CallClock {
         Self {
             started: processor_time(),
             in_host: Duration::ZERO,
+            paused: None,
             timeout,
+        }
+    }
+
+    /// Stands until it is resumed: the guest waits for its batch.
+    pub(super) fn pause(&mut self) {
+        self.paused = Some(processor_time());
+    }
+
+    /// Goes on.
+    pub(super) fn resume(&mut self) {
+        if let Some(paused) = self.paused.take() {
+            self.in_host += processor_time().saturating_sub(paused);
         }
     }
 
@@ -75,6 +89,13 @@ mod tests {
             while processor_time() - began < Duration::from_millis(20) {}
         });
         assert!(clock.in_host >= Duration::from_millis(20));
+        clock.pause();
+        let began = processor_time();
+        while processor_time() - began < Duration::from_millis(20) {}
+        clock.resume();
+        clock.resume();
+        assert!(clock.in_host >= Duration::from_millis(40));
+        assert!(clock.ticks_left().is_some_and(|ticks| ticks > 5_999));
         let mut over = CallClock::start(Duration::ZERO);
         assert_eq!(over.ticks_left(), None);
         over.timeout = Duration::from_millis(5_000);

@@ -68,6 +68,8 @@ pub(super) struct Linked {
     pub(super) manifest: manifest::GuestIndices,
     pub(super) world: World,
     pub(super) unavailable: Vec<String>,
+    /// Whether it may ask for the time, which is its batch's.
+    pub(super) has_clock: bool,
 }
 
 /// The half in which the two worlds differ.
@@ -101,7 +103,8 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
         .collect();
     let json = check_names(&imports, &exports)?;
     let unavailable = wasi::unavailable(&imports);
-    let pre = if imports.iter().any(|name| wasi::is_wasi(name)) {
+    let has_clock = imports.iter().any(|name| wasi::is_wasi(name));
+    let pre = if has_clock {
         with_wasi(engine, component, &unavailable)
     } else {
         engine.linker().instantiate_pre(component)
@@ -119,6 +122,7 @@ pub(super) fn link(engine: &Engine, component: &Component) -> Result<Linked, Loa
         manifest,
         world,
         unavailable,
+        has_clock,
     })
 }
 

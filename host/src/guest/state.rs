@@ -16,7 +16,7 @@ use super::json;
 use super::limiter::Limiter;
 use super::limits::Limits;
 use super::logging::{CallLog, PluginLog};
-use super::lookups::{Answers, LookupFailure, Lookups};
+use super::lookups::{Answers, LookupFailure, Lookups, NoLookups};
 use super::wasi::Wasi;
 use super::writes::Keys;
 
@@ -67,33 +67,36 @@ pub(super) struct State {
     lookup_calls_max: usize,
     lookup_keys_max: usize,
     output_bytes_max: usize,
-    recorded_at: i64,
+    /// What the guest's clock says, in microseconds since 1970.
+    pub(super) recorded_at: i64,
     handles_max: usize,
     wasi: Option<Box<Wasi>>,
 }
 
 impl State {
-    /// `recorded_at` is what the guest's clock says, in microseconds since 1970.
-    pub(super) fn new(
-        log: Arc<PluginLog>,
-        lookups: Box<dyn Lookups>,
-        recorded_at: i64,
-        limits: &Limits,
-    ) -> Self {
+    /// For a guest that starts; it cannot look anything up yet.
+    pub(super) fn new(log: Arc<PluginLog>, limits: &Limits) -> Self {
         Self {
-            recorded_at,
+            recorded_at: 0,
             handles_max: limits.handles_max,
             wasi: None,
             stage: Stage::Instantiate,
             limiter: Limiter::new(limits),
             clock: CallClock::start(limits.call_timeout),
             log: CallLog::new(log, limits),
-            lookups,
+            lookups: Box::new(NoLookups),
             lookup_calls: 0,
             lookup_calls_max: limits.lookup_calls_max,
             lookup_keys_max: limits.lookup_keys_max,
             output_bytes_max: limits.output_bytes_max,
         }
+    }
+
+    /// From now on a batch is projected.
+    pub(super) fn serve(&mut self, lookups: Box<dyn Lookups>) {
+        self.lookups = lookups;
+        self.stage = Stage::Project;
+        self.clock.resume();
     }
 
     /// Made at the first use, since most guests import nothing of it.

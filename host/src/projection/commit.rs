@@ -104,11 +104,8 @@ impl Target {
     ) -> Result<u64, NotCommitted> {
         if folded.is_none() && letters.is_empty() {
             // A checkpoint alone is its own transaction.
-            return match self
-                .checkpoints
-                .advance(connection, &self.key, step)
-                .await?
-            {
+            let advancing = self.checkpoints.advance_alone(connection, &self.key, step);
+            return match advancing.await? {
                 true => Ok(0),
                 false => Err(NotCommitted::Missed(Missed::Changed)),
             };

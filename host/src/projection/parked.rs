@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::event_store::event::Event;
-use crate::guest::call::Spent;
+use crate::guest::call::{Ready, Spent};
 use crate::read_model::dead_letter::{Letter, PARKED_STREAMS_MAX};
 use crate::telemetry::metrics::ProjectionMetrics;
 
@@ -46,11 +46,13 @@ impl Parked {
         Arc::make_mut(&mut self.0).insert(stream.to_owned());
     }
 
-    /// Hands the events that do not wait to the guest, if there are any, and counts the call. What is left of the instance
+    /// Hands the events that do not wait to the guest, if there are any, in the instance that is ready if one is, and counts
+    /// the call. What is left of the instance
     /// is dropped where nobody waits, but on the guest's thread.
     pub fn project(
         &self,
         work: &Work,
+        ready: &mut Option<Ready>,
         events: &[Event],
         pending: &Pending,
         metrics: &ProjectionMetrics,
@@ -59,7 +61,7 @@ impl Parked {
         if free.is_empty() {
             return (Ok(None), waiting, None);
         }
-        let called = work.project(&free, pending);
+        let called = work.project(ready.take(), &free, pending);
         metrics.called(
             called
                 .as_ref()

@@ -177,7 +177,7 @@ impl Runner {
                 let projecting = move || {
                     let nobody = Parked::default();
                     nobody
-                        .project(&work, &[event], &Pending::default(), &metrics)
+                        .project(&work, &mut None, &[event], &Pending::default(), &metrics)
                         .0
                 };
                 let called = thread.call(projecting).await;

@@ -249,6 +249,7 @@ fn guest_stage(
     projected: mpsc::Sender<Projected>,
 ) -> impl FnOnce() + Send + 'static {
     move || {
+        let mut ready = work.ready();
         while let Some(read) = batches.blocking_recv() {
             let begun = Instant::now();
             let mut waiting = Waiting::default();
@@ -267,7 +268,7 @@ fn guest_stage(
                 Ok(batch) => {
                     let _busy = progress.busy(Station::Guest);
                     let (outcome, apart, left) =
-                        parked.project(&work, &batch.events, &pending, &metrics);
+                        parked.project(&work, &mut ready, &batch.events, &pending, &metrics);
                     waiting = apart;
                     spent = left;
                     (batch, outcome)
@@ -298,6 +299,10 @@ fn guest_stage(
                 return;
             }
             drop(spent);
+            // In live operation nobody waits now; the next event will.
+            if ready.is_none() {
+                ready = work.ready();
+            }
         }
     }
 }

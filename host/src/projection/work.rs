@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event_store::event::Event;
-use crate::guest::call::Spent;
+use crate::guest::call::{Ready, Spent};
 use crate::guest::lookups::{Lookups, NoLookups};
 use crate::plugin::Plugin;
 use crate::read_model::check::{Shapes, check};
@@ -39,12 +39,21 @@ pub struct Outcome {
 }
 
 impl Work {
-    /// Projects a batch. Blocks; runs on the guest's thread, and so does the drop of what is left of the instance.
+    /// Makes the instance of the next batch, if that can be done before the batch is there. Runs on the guest's thread.
+    #[must_use]
+    pub fn ready(&self) -> Option<Ready> {
+        let plugin = &self.plugin;
+        plugin.guest.ready(&plugin.config_json, &plugin.limits)
+    }
+
+    /// Projects a batch, in an instance that is ready or in a new one. Blocks; runs on the guest's thread, and so does the
+    /// drop of what is left of the instance.
     ///
     /// # Errors
     /// Why the batch did not pass. Nothing of its output is left.
     pub fn project(
         &self,
+        ready: Option<Ready>,
         events: &[Event],
         pending: &Pending,
     ) -> Result<(Outcome, Spent), Failure> {
@@ -59,6 +68,7 @@ impl Work {
             Box::new(NoLookups)
         };
         let output = self.plugin.guest.project(
+            ready,
             &self.plugin.config_json,
             events,
             lookups,

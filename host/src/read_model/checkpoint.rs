@@ -122,7 +122,35 @@ impl Checkpoints {
         key: &GenerationKey,
         step: &Step,
     ) -> Result<bool, Error> {
-        let (statement, values) = self.advancing_by(include_str!("sql/advance.sql"), key, step)?;
+        let template = include_str!("sql/advance.sql");
+        self.advance_by(template, connection, key, step).await
+    }
+
+    /// The same as a transaction of its own, over a stretch that changes no row.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn advance_alone(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        step: &Step,
+    ) -> Result<bool, Error> {
+        const TEMPLATE: &str = concat!(
+            include_str!("sql/advance.sql"),
+            include_str!("sql/alone.sql")
+        );
+        self.advance_by(TEMPLATE, connection, key, step).await
+    }
+
+    async fn advance_by(
+        &self,
+        template: &str,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        step: &Step,
+    ) -> Result<bool, Error> {
+        let (statement, values) = self.advancing_by(template, key, step)?;
         let done = sqlx::query_with(AssertSqlSafe(statement), values)
             .execute(connection)
             .await?;

@@ -30,7 +30,7 @@ fn guests_go_on_while_others_loop_trap_and_overflow() {
                     let (guest, limits) = (guest.clone(), limits.clone());
                     let result = thread
                         .call_blocking(move || {
-                            guest.project("{}", &events(2), Box::new(NoLookups), &limits)
+                            guest.project(None, "{}", &events(2), Box::new(NoLookups), &limits)
                         })
                         .expect("no panic");
                     assert_eq!(result.is_ok(), name == "base", "{name}: {result:?}");

@@ -67,7 +67,7 @@ pub fn project_with(
     limits: &Limits,
 ) -> Result<Output, CallError> {
     let (guest, limits) = (guest.clone(), limits.clone());
-    on_thread(move || guest.project("{}", &events, lookups, &limits))
+    on_thread(move || guest.project(None, "{}", &events, lookups, &limits))
 }
 
 /// Runs work on a guest thread.

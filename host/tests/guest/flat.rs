@@ -21,7 +21,7 @@ fn ten_thousand_traps_leave_nothing_behind() {
         let run = |count: usize| {
             for at in 0..count {
                 let error = guests[at % guests.len()]
-                    .project("{}", &batch, Box::new(NoLookups), &limits)
+                    .project(None, "{}", &batch, Box::new(NoLookups), &limits)
                     .expect_err("each of them fails");
                 assert!(
                     matches!(

@@ -13,5 +13,6 @@ mod folder;
 mod hostile;
 mod json_world;
 mod lifting;
+mod ready;
 mod shipped;
 mod wasi;

@@ -124,3 +124,36 @@ fn a_batch_that_runs_when_its_leader_is_told_to_end_is_committed_first() {
     site.rows_are_right();
     assert_eq!(site.remains(), (0, 0));
 }
+
+#[test]
+fn only_a_commit_without_rows_waits_for_no_disk() {
+    let site = Site::shared(programs(), Databases::One, QUICK);
+    let leader = site.leader("a");
+    let mut generator = Generator::new(24);
+    site.append(&generator.lines(50), 50);
+    site.all_is_right_at_the_head();
+    site.model(
+        "create table public.ways (transaction xid8, has_rows boolean, way text); \
+         create function public.told() returns trigger language plpgsql as $$ begin \
+             insert into public.ways \
+             values (pg_current_xact_id(), TG_RELID <> 'projector.checkpoints'::regclass, current_setting('synchronous_commit')); \
+             return null; end $$; \
+         create trigger told after update on projector.checkpoints for each statement execute function public.told(); \
+         create trigger told after insert or update on order_g1.orders for each statement execute function public.told()",
+    );
+    site.append(&generator.lines(400), 40);
+    site.all_is_right_at_the_head();
+    // Everybody moves over these without a row.
+    let wanted = "insert into event_store.events (stream, version, type, data) \
+                  select 'nobody-' || gen_random_uuid(), 1, 'NobodyWantsIt', '{}' from generate_series(1, 3)";
+    site.store(wanted);
+    site.eventually("a checkpoint moves alone", || {
+        (site.model("select count(*) from public.ways where way = 'off'") != "0").then_some(())
+    });
+    let ways = site.model(
+        "select string_agg(distinct way, ' ') from public.ways \
+         where transaction in (select transaction from public.ways where has_rows)",
+    );
+    assert_eq!(ways, "on", "a batch is on disk when it is committed");
+    leader.stop();
+}

@@ -107,6 +107,15 @@ impl Arena {
         Ok(self.server.psql(database, &sql)?)
     }
 
+    /// Where everybody connects: over a Unix socket, as one does to a server on the same machine.
+    pub fn url(&self, database: &str) -> String {
+        let (folder, port) = (self.server.socket_dir(), self.server.port());
+        format!(
+            "postgresql://postgres@localhost/{database}?host={}&port={port}",
+            folder.display()
+        )
+    }
+
     /// A fresh database for one run.
     pub fn read_model(&mut self) -> Result<String> {
         self.runs += 1;

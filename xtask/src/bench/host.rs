@@ -1,9 +1,11 @@
 //! The host as a user runs it: a real process, a config file, a folder of plugins.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
@@ -29,7 +31,7 @@ const WAIT_LIMIT: &str = "300s";
 const SHIPPED: [&str; 3] = ["order", "scheduling", "service-request"];
 
 /// The only option of the plugin `order` that differs from the default.
-const ORDER: &str = "[[projection]]\nname = \"order\"\nconfig = { change_logs = false }\n";
+const ORDER: &str = "config = { change_logs = false }\n";
 
 /// What runs on a host.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +50,7 @@ pub struct Host {
     folder: TempDir,
     environment: [(&'static str, String); 2],
     projections: Vec<String>,
+    starts_late: bool,
     /// The database of its read model.
     pub database: String,
 }
@@ -66,16 +69,17 @@ pub struct Run {
 }
 
 impl Host {
-    /// A host on the arena's store, with a read model in another database.
+    /// A host on the arena's store, with a read model in another database. Its projections begin behind what the store
+    /// holds, until they are [rewound](Self::rewind).
     pub fn apart(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
         let database = arena.read_model()?;
-        Self::new(arena, program, plugins, STORE, database)
+        Self::new(arena, program, plugins, STORE, database, true)
     }
 
     /// A host with a store and a read model of its own in one database.
     pub fn together(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
         let database = arena.read_model()?;
-        Self::new(arena, program, plugins, &database.clone(), database)
+        Self::new(arena, program, plugins, &database.clone(), database, false)
     }
 
     fn new(
@@ -84,6 +88,7 @@ impl Host {
         plugins: Plugins,
         store: &str,
         database: String,
+        starts_late: bool,
     ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("projector-bench-")
@@ -109,10 +114,11 @@ impl Host {
             program: program.to_path_buf(),
             folder,
             environment: [
-                ("ES_DATABASE_URL", arena.server.url(store)),
-                ("DATABASE_URL", arena.server.url(&database)),
+                ("ES_DATABASE_URL", arena.url(store)),
+                ("DATABASE_URL", arena.url(&database)),
             ],
             projections: plugins.into_iter().map(|(name, _)| name).collect(),
+            starts_late,
             database,
         };
         host.configure("", 0)?;
@@ -124,13 +130,21 @@ impl Host {
         // One cache for all runs, so that plugins are compiled once.
         let cache = place::target().join("tmp").join("bench-compiled");
         fs::create_dir_all(&cache).context("cannot create a folder")?;
-        let order = match self.projections.iter().any(|name| name == "order") {
-            true => ORDER,
-            false => "",
-        };
+        let mut sections = String::new();
+        for name in &self.projections {
+            let options = if name == "order" { ORDER } else { "" };
+            let start = match self.starts_late {
+                true => "start_from = \"now\"\n",
+                false => "",
+            };
+            let _ = write!(
+                sections,
+                "[[projection]]\nname = \"{name}\"\n{options}{start}"
+            );
+        }
         let text = format!(
             "[host]\nnode = \"bench\"\nlog = \"warn\"\ncache_dir = '{}'\n{more}\n[plugins]\ndir = \"plugins\"\n\
-             [http]\nlisten = \"127.0.0.1:{port}\"\n{order}",
+             [http]\nlisten = \"127.0.0.1:{port}\"\n{sections}",
             cache.display()
         );
         fs::write(self.folder.path().join("projections.toml"), text)
@@ -140,6 +154,12 @@ impl Host {
     /// Makes the tables of store and read model.
     pub fn migrate(&self) -> Result<()> {
         process::capture(self.command(&["migrate", "up"]).stderr(Stdio::null())).map(drop)
+    }
+
+    /// Sends projections whose tables are empty back to before the first event.
+    pub fn rewind(&self, arena: &Arena) -> Result<()> {
+        let rewind = "update projector.checkpoints set position = 0";
+        arena.psql(&self.database, rewind).map(drop)
     }
 
     /// Projects until nothing is left to do.
@@ -152,20 +172,30 @@ impl Host {
             .stdout(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot run {}", process::name(&command)))?;
-        let mut run = Run::default();
-        loop {
-            // What is gone cannot be looked at: the last look before the end counts.
-            run.look(child.id());
-            if let Some(status) = child.try_wait().context("cannot wait for the host")? {
-                run.seconds = begun.elapsed().as_secs_f64();
-                run.cpu_seconds = ended_cpu_seconds() - before;
-                if status.success() {
-                    return Ok(run);
-                }
-                bail!("the host failed ({status})");
+        let pid = child.id();
+        let (end, ended) = mpsc::channel::<()>();
+        // Looked at beside the wait, which so ends to the moment. What is gone cannot be looked at: the last look before
+        // the end counts.
+        let looks = thread::spawn(move || {
+            let mut run = Run::default();
+            run.look(pid);
+            while ended.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                run.look(pid);
             }
-            thread::sleep(LOOK_INTERVAL);
+            run
+        });
+        let status = child.wait().context("cannot wait for the host")?;
+        let seconds = begun.elapsed().as_secs_f64();
+        drop(end);
+        let looked = looks.join().ok().context("the looks at the host ended")?;
+        if !status.success() {
+            bail!("the host failed ({status})");
         }
+        Ok(Run {
+            seconds,
+            cpu_seconds: ended_cpu_seconds() - before,
+            ..looked
+        })
     }
 
     /// Waits until another process of this host has projected everything.

@@ -2,7 +2,14 @@
 //!
 //! The server itself says when each transaction was committed, so nobody has to watch, and watching costs nothing.
 
-use std::{thread, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -24,6 +31,10 @@ const IDLE: Duration = Duration::from_secs(20);
 /// How often commits with and without NOTIFY take turns.
 const TURNS: usize = 4;
 
+/// How long the watcher of the machine sleeps, and what is late.
+const NAP: Duration = Duration::from_millis(1);
+const LATE: Duration = Duration::from_millis(2);
+
 /// `[event_store] poll_interval`, as it is if nothing is said.
 const POLL_MS: f64 = 250.0;
 
@@ -37,15 +48,65 @@ struct Times {
 /// What one way of waking came to.
 struct Measured {
     name: &'static str,
-    append: Times,
-    commit: Times,
+    writer: Writer,
     row: Option<Times>,
     idle: Option<Idle>,
+    stalls: Option<Stalls>,
+}
+
+/// What a transaction that appends one event takes.
+#[derive(Debug, Clone, Copy)]
+struct Writer {
+    append: Times,
+    commit: Times,
+    /// Both together.
+    whole: Times,
 }
 
 struct Idle {
     statements_per_second: f64,
     cpu_percent: f64,
+}
+
+/// How often the machine kept waiting somebody who wants no processor time: what it does to a row, nobody can help.
+#[derive(Debug, Clone, Copy)]
+struct Stalls {
+    per_second: f64,
+    worst_ms: f64,
+}
+
+/// Counts them for as long as it is there.
+struct StallWatch {
+    stop: Arc<AtomicBool>,
+    watching: thread::JoinHandle<Stalls>,
+}
+
+impl StallWatch {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let watching = thread::spawn(move || {
+            let begun = Instant::now();
+            let (mut count, mut worst) = (0_u32, Duration::ZERO);
+            while !stopped.load(Ordering::Relaxed) {
+                let slept = Instant::now();
+                thread::sleep(NAP);
+                let late = slept.elapsed().saturating_sub(NAP);
+                count += u32::from(late > LATE);
+                worst = worst.max(late);
+            }
+            Stalls {
+                per_second: f64::from(count) / begun.elapsed().as_secs_f64(),
+                worst_ms: worst.as_secs_f64() * 1000.0,
+            }
+        });
+        Self { stop, watching }
+    }
+
+    fn stop(self) -> Option<Stalls> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.watching.join().ok()
+    }
 }
 
 /// Measures commits without a host, then both ways of being woken.
@@ -91,13 +152,12 @@ fn commits(arena: &mut Arena, program: &std::path::Path, events: usize) -> Resul
         psql(&format!(
             "truncate live_commits; insert into live_commits select * from {table}"
         ))?;
-        let (append, commit) = commit_times(arena, &host.database)?;
         Ok(Measured {
             name,
-            append,
-            commit,
+            writer: writer(arena, &host.database)?,
             row: None,
             idle: None,
+            stalls: None,
         })
     };
     let all = vec![
@@ -126,9 +186,11 @@ fn with_host(
     psql("call live_append(1, '0'); truncate live_commits")?;
     host.wait()?;
     let idle = watch_idle(arena, &host.database, &running)?;
+    let watch = StallWatch::start();
     append(arena, &host.database, events)?;
+    let stalls = watch.stop();
     host.wait()?;
-    let (append, commit) = commit_times(arena, &host.database)?;
+    let writer = writer(arena, &host.database)?;
     let [p50, p99, rows] = figures(&psql(include_str!("sql/live_rows.sql"))?)?;
     running.stop()?;
     arena.drop_database(&host.database)?;
@@ -139,10 +201,10 @@ fn with_host(
     }
     Ok(Measured {
         name,
-        append,
-        commit,
+        writer,
         row: Some(Times { p50, p99 }),
         idle: Some(idle),
+        stalls,
     })
 }
 
@@ -166,11 +228,15 @@ fn append(arena: &Arena, database: &str, events: usize) -> Result<()> {
     Ok(())
 }
 
-fn commit_times(arena: &Arena, database: &str) -> Result<(Times, Times)> {
+fn writer(arena: &Arena, database: &str) -> Result<Writer> {
     let times = arena.psql(database, include_str!("sql/live_commits.sql"))?;
-    let [append, append_99, commit, commit_99] = figures(&times)?;
+    let [append, append_99, commit, commit_99, whole, whole_99] = figures(&times)?;
     let times = |p50, p99| Times { p50, p99 };
-    Ok((times(append, append_99), times(commit, commit_99)))
+    Ok(Writer {
+        append: times(append, append_99),
+        commit: times(commit, commit_99),
+        whole: times(whole, whole_99),
+    })
 }
 
 /// The figures of one row.
@@ -201,10 +267,10 @@ fn outcome(scene: &Scene, all: &[Measured]) -> Outcome {
         let show = |figure: Option<f64>| figure.map_or_else(String::new, |it| format!("{it:.2}"));
         table.row([
             measured.name.to_owned(),
-            show(Some(measured.append.p50)),
-            show(Some(measured.append.p99)),
-            show(Some(measured.commit.p50)),
-            show(Some(measured.commit.p99)),
+            show(Some(measured.writer.append.p50)),
+            show(Some(measured.writer.append.p99)),
+            show(Some(measured.writer.commit.p50)),
+            show(Some(measured.writer.commit.p99)),
             show(measured.row.map(|row| row.p50)),
             show(measured.row.map(|row| row.p99)),
             show(
@@ -216,14 +282,23 @@ fn outcome(scene: &Scene, all: &[Measured]) -> Outcome {
             show(measured.idle.as_ref().map(|idle| idle.cpu_percent)),
         ]);
         if let Some(row) = measured.row {
-            verdicts.push(verdict(measured.name, measured.commit, row));
+            verdicts.push(verdict(measured.name, measured.writer, row));
+        }
+        if let Some(stalls) = measured.stalls {
+            verdicts.push(format!(
+                "{}: meanwhile a thread that only sleeps woke more than {} ms late {:.1} times a second, at worst {:.1} ms",
+                measured.name,
+                LATE.as_millis(),
+                stalls.per_second,
+                stalls.worst_ms
+            ));
         }
     }
     if let [quiet, loud, ..] = all {
         verdicts.insert(0, format!(
             "NOTIFY: a commit takes {:.2} times as long at p50 and {:.2} times at p99, while nobody listens",
-            loud.commit.p50 / quiet.commit.p50,
-            loud.commit.p99 / quiet.commit.p99
+            loud.writer.commit.p50 / quiet.writer.commit.p50,
+            loud.writer.commit.p99 / quiet.writer.commit.p99
         ));
     }
     Outcome {
@@ -240,18 +315,21 @@ fn outcome(scene: &Scene, all: &[Measured]) -> Outcome {
 }
 
 /// How far the rows are from what is wanted.
-fn verdict(name: &str, commit: Times, row: Times) -> String {
+fn verdict(name: &str, writer: Writer, row: Times) -> String {
+    let Writer { commit, whole, .. } = writer;
     if name.contains("polling") {
         let allowed = POLL_MS + 3.0 * commit.p50;
         return format!(
-            "{name}: p99 {:.0} ms; wanted: at most the poll interval and 3 commits, {allowed:.0} ms",
+            "{name}: p99 {:.1} ms; wanted: at most the poll interval and 3 commits, {allowed:.1} ms",
             row.p99
         );
     }
     format!(
-        "{name}: p50 {:.2} × a commit's p50 (wanted: 2); p99 {:.2} × its p50 and {:.2} × its p99 (wanted: 3)",
+        "{name}: p50 {:.2} × a transaction that appends and {:.2} × its COMMIT alone (wanted: 2); \
+         p99 {:.2} × and {:.2} × theirs (wanted: 3)",
+        row.p50 / whole.p50,
         row.p50 / commit.p50,
-        row.p99 / commit.p50,
+        row.p99 / whole.p99,
         row.p99 / commit.p99
     )
 }
@@ -262,11 +340,14 @@ fn json(measured: &Measured) -> Value {
     json!({
         "name": measured.name,
         "events_per_second": EVENTS_PER_SECOND,
-        "append_ms": times(measured.append),
-        "commit_ms": times(measured.commit),
+        "append_ms": times(measured.writer.append),
+        "commit_ms": times(measured.writer.commit),
+        "transaction_ms": times(measured.writer.whole),
         "row_ms": measured.row.map(times),
         "idle_statements_per_second": idle.map(|idle| idle.statements_per_second),
         "idle_cpu_percent": idle.map(|idle| idle.cpu_percent),
+        "late_wakes_per_second": measured.stalls.map(|stalls| stalls.per_second),
+        "latest_wake_ms": measured.stalls.map(|stalls| stalls.worst_ms),
     })
 }
 

@@ -91,7 +91,8 @@ impl Isolation<'_> {
         let (parked, metrics) = (self.parked.clone(), self.session.metrics.clone());
         let projecting = move || {
             let none = Pending::default();
-            let (outcome, waiting, _) = parked.project(&work, &events.events, &none, &metrics);
+            let (outcome, waiting, _) =
+                parked.project(&work, &mut None, &events.events, &none, &metrics);
             (outcome, waiting)
         };
         let called = self.session.thread.call(projecting).await;
