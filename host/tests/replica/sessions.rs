@@ -141,8 +141,13 @@ fn only_a_commit_without_rows_waits_for_no_disk() {
          create trigger told after update on projector.checkpoints for each statement execute function public.told(); \
          create trigger told after insert or update on order_g1.orders for each statement execute function public.told()",
     );
-    site.append(&generator.lines(400), 40);
+    // Large batches, and small ones, which are one statement.
+    site.append(&generator.lines(400), 400);
     site.all_is_right_at_the_head();
+    for _ in 0..5 {
+        site.append(&generator.lines(1), 1);
+        site.wait();
+    }
     // Everybody moves over these without a row.
     let wanted = "insert into event_store.events (stream, version, type, data) \
                   select 'nobody-' || gen_random_uuid(), 1, 'NobodyWantsIt', '{}' from generate_series(1, 3)";
