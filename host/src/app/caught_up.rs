@@ -16,8 +16,10 @@ use crate::read_model::control::{Control, Projection};
 
 use super::gate::Databases;
 
-/// How often the control tables are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the control tables are looked at: after a twentieth of the wait so far, within these bounds, so that a short
+/// wait is not told late and a long one does not ask often.
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(5);
+const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(50);
 
 /// Longest wait for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,7 +50,8 @@ pub async fn wait(
     goal: Goal,
     timeout: Option<Duration>,
 ) -> Result<(), Failure> {
-    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let begun = Instant::now();
+    let deadline = timeout.map(|timeout| begun + timeout);
     let control = Control::new(config.read_model.control_schema.clone());
     let layout = Layout::Projector {
         schema: config.event_store.schema.clone(),
@@ -77,7 +80,7 @@ pub async fn wait(
                 Judged::Never(failure) => return Err(failure),
                 Judged::NotYet(missing) => (
                     Failure::new(Exit::Failed, format!("time-out: {missing}")),
-                    LOOK_INTERVAL,
+                    (begun.elapsed() / 20).clamp(LOOK_INTERVAL_MIN, LOOK_INTERVAL_MAX),
                 ),
             },
             Err(error) => (Failure::from(error), RETRY_INTERVAL),

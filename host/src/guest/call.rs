@@ -19,6 +19,7 @@ use super::limits::Limits;
 use super::load::{self, Linked, LoadError, World};
 use super::logging::{PluginLog, tidy};
 use super::lookups::Lookups;
+use super::memory;
 use super::state::{Stage, State};
 use super::trap::classify;
 use super::writes::Writes;
@@ -163,8 +164,8 @@ impl Guest {
         if self.linked.has_clock {
             return None;
         }
-        let store = self.store(limits).ok()?;
-        let ready = self.begin(store, config_json, limits).ok()?;
+        let begun = memory::apart(|| self.begin(self.store(limits)?, config_json, limits));
+        let ready = begun.ok()?;
         (ready.store.data().limiter.memory_peak() <= READY_BYTES_MAX).then_some(ready)
     }
 

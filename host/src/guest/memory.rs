@@ -11,6 +11,7 @@
               implemented; it is this file, and tests fill memories and look at the next one"
 )]
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
 use std::ptr::{self, NonNull};
@@ -25,6 +26,23 @@ const KEPT_MIN_BYTES: usize = 2 << 20;
 const KEPT_MAX_BYTES: usize = 32 << 20;
 /// How many are kept.
 const IDLE_MAX: usize = 2;
+
+thread_local! {
+    /// Whether this thread's memories are made anew.
+    static APART: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose memories come from the system: those that were kept have pages, which whoever waits would hold.
+pub(super) fn apart<R>(work: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            APART.set(self.0);
+        }
+    }
+    let _back = Back(APART.replace(true));
+    work()
+}
 
 /// Makes memories; a clone shares what is kept.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +87,9 @@ unsafe impl MemoryCreator for Memories {
         guard: usize,
     ) -> Result<Box<dyn LinearMemory>, String> {
         let room = reserved.or(maximum).unwrap_or(minimum).max(minimum);
-        let kept = {
+        let kept = if APART.get() {
+            None
+        } else {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.pop_if(|mapping| mapping.room == room && mapping.guard == guard)
         };
@@ -258,6 +278,17 @@ mod tests {
         assert_eq!(places.len(), many.len(), "each has its own");
         drop(many);
         assert_eq!(idle(&memories), IDLE_MAX);
+    }
+
+    #[test]
+    fn who_waits_holds_no_memory_that_was_kept() {
+        let memories = Memories::default();
+        drop(memory(&memories, KEPT_MIN_BYTES));
+        let waits = apart(|| memory(&memories, 1 << 16));
+        assert_eq!(idle(&memories), 1);
+        let works = memory(&memories, 1 << 16);
+        assert_eq!(idle(&memories), 0, "only while it is asked for");
+        assert_ne!(waits.as_ptr(), works.as_ptr());
     }
 
     #[test]

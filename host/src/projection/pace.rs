@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The first batch of a projection, and the fewest to shrink to.
-const EVENTS_START: usize = 500;
+const EVENTS_START: usize = 1_000;
 const EVENTS_MIN: usize = 50;
 
 /// A batch that took less may grow, one that took more shrinks.
@@ -39,6 +39,13 @@ impl Pace {
     #[must_use]
     pub fn events(&self) -> usize {
         self.events.load(Ordering::Relaxed)
+    }
+
+    /// A batch of so many events failed, and none of them is to blame: perhaps all of them are too many.
+    pub fn failed(&self, events: usize) {
+        let fewer = self.events().min(events) / 2;
+        let events_min = EVENTS_MIN.min(self.events_max);
+        self.events.store(fewer.max(events_min), Ordering::Relaxed);
     }
 
     /// A batch of so many events took this long in its slowest stage, and the guest so much of its memory.
@@ -86,9 +93,12 @@ mod tests {
     #[test]
     fn full_quick_batches_grow_and_slow_ones_shrink_within_the_bounds() {
         let pace = Pace::new(1_500);
-        pace.took(499, Duration::ZERO, LITTLE);
-        assert_eq!(pace.events(), 500, "a batch that was not full says nothing");
-        pace.took(500, Duration::ZERO, LITTLE);
+        pace.took(999, Duration::ZERO, LITTLE);
+        assert_eq!(
+            pace.events(),
+            1_000,
+            "a batch that was not full says nothing"
+        );
         pace.took(1_000, Duration::ZERO, LITTLE);
         assert_eq!(pace.events(), 1_500);
         for _ in 0..10 {
@@ -99,14 +109,30 @@ mod tests {
     }
 
     #[test]
+    fn batches_that_may_be_too_large_become_smaller() {
+        let pace = Pace::new(10_000);
+        pace.failed(1_000);
+        assert_eq!(pace.events(), 500);
+        pace.failed(300);
+        assert_eq!(pace.events(), 150);
+        pace.failed(2);
+        assert_eq!(pace.events(), 50);
+        pace.took(50, Duration::ZERO, LITTLE);
+        assert_eq!(pace.events(), 100);
+        let small = Pace::new(7);
+        small.failed(7);
+        assert_eq!(small.events(), 7);
+    }
+
+    #[test]
     fn a_batch_does_not_grow_beyond_the_memory_of_the_guest() {
         let pace = Pace::new(10_000);
         let used = |used| Share { used, max: 100 };
-        pace.took(500, Duration::ZERO, used(10));
-        assert_eq!(pace.events(), 600);
-        pace.took(600, Duration::ZERO, used(20));
-        assert_eq!(pace.events(), 360);
+        pace.took(1_000, Duration::ZERO, used(10));
+        assert_eq!(pace.events(), 1_200);
+        pace.took(1_200, Duration::ZERO, used(20));
+        assert_eq!(pace.events(), 720);
         pace.took(10, Duration::ZERO, used(90));
-        assert_eq!(pace.events(), 360, "a batch that was not full says nothing");
+        assert_eq!(pace.events(), 720, "a batch that was not full says nothing");
     }
 }

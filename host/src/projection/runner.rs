@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::database::backoff;
 use crate::event_store::Feed;
@@ -227,6 +228,15 @@ impl Runner {
             Ok(thread) => thread,
             Err(error) => return Err(Failure::transient(error.to_string())),
         };
+        // The first look-up waits for the opening of no session; what fails here fails again where it matters.
+        let _opening = self.work.plugin.manifest.reads.then(|| {
+            let lookups = self.work.lookups.connections.clone();
+            AbortOnDropHandle::new(tokio::spawn(async move {
+                if let Ok(loan) = lookups.lend().await {
+                    loan.give_back();
+                }
+            }))
+        });
         self.read_letters(checkpoint).await?;
         if let Some(ended) = self.redrive(&thread, checkpoint, cancelled).await? {
             return Ok(match ended {
@@ -254,6 +264,15 @@ impl Runner {
             self.until_asked(&session, checkpoint, cancelled).await
         };
         let isolates = one_by_one || matches!(&ended, Ended::Failed { batch: Some(_), .. });
+        if let Ended::Failed {
+            batch: Some(batch),
+            failure,
+        } = &ended
+            && failure.is_isolated()
+            && failure.event.is_none()
+        {
+            pace.failed(batch.events.len());
+        }
         let next = self.judge(&session, ended, cancelled).await;
         if isolates {
             self.letters.forget();

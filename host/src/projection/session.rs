@@ -5,6 +5,7 @@
 
 mod read;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,9 @@ use read::Reader;
 
 /// Batches that wait between two stages.
 const STAGE_BATCHES_MAX: usize = 1;
+
+/// Events of a batch after which the next one will probably not be there at once.
+const SMALL_BATCH_EVENTS: RangeInclusive<usize> = 1..=64;
 
 /// Why a run ended.
 #[derive(Debug)]
@@ -249,7 +253,9 @@ fn guest_stage(
     projected: mpsc::Sender<Projected>,
 ) -> impl FnOnce() + Send + 'static {
     move || {
-        let mut ready = work.ready();
+        let mut ready = None;
+        // What making one ahead came to once, it comes to each time.
+        let mut is_worth_it = true;
         while let Some(read) = batches.blocking_recv() {
             let begun = Instant::now();
             let mut waiting = Waiting::default();
@@ -275,6 +281,7 @@ fn guest_stage(
                 }
             };
             let failed = outcome.is_err();
+            let is_small = SMALL_BATCH_EVENTS.contains(&batch.events.len());
             if let Ok(Some(outcome)) = &outcome {
                 pending.push(PendingBatch {
                     to: batch.upto,
@@ -299,9 +306,11 @@ fn guest_stage(
                 return;
             }
             drop(spent);
-            // In live operation nobody waits now; the next event will.
-            if ready.is_none() {
+            // In live operation nobody waits now; the next event will. In catch-up the next batch waits already.
+            if is_worth_it && is_small && ready.is_none() {
+                let _busy = progress.busy(Station::Guest);
                 ready = work.ready();
+                is_worth_it = ready.is_some();
             }
         }
     }

@@ -5,7 +5,6 @@ use serde_json::error::Category;
 
 use crate::contract::Text;
 use crate::failure::Failure;
-use crate::json;
 use crate::types::Timestamp;
 
 /// One event as the store holds it.
@@ -60,9 +59,6 @@ impl Event {
 }
 
 fn object<'text, T: Deserialize<'text>>(text: &'text str) -> Result<T, Failure> {
-    if let Some(value) = json::object(text) {
-        return Ok(value);
-    }
     // A list would otherwise be taken for the fields in their order.
     let is_object = text.trim_start().starts_with('{');
     match serde_json::from_str(text) {

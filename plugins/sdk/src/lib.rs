@@ -72,7 +72,6 @@ mod event;
 mod export;
 mod failure;
 mod guest;
-mod json;
 mod key;
 pub mod log;
 pub mod prelude;

@@ -123,6 +123,9 @@ fn count(installation: Installation, program: PathBuf) -> Result<Counts> {
         let events: f64 = server.psql(STORE, &events)?.parse()?;
         let fuel = metric(&metrics, "projector_guest_fuel_total", name)?;
         let done = metric(&metrics, "projector_batches_total", name)?;
+        if fuel <= 0.0 || done <= 0.0 {
+            bail!("{name} used {fuel} of fuel in {done} batches: nothing was measured");
+        }
         batches += done;
         counts.insert(format!("{name}: fuel for an event"), fuel / events);
         counts.insert(format!("{name}: batches"), done);

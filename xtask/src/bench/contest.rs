@@ -57,7 +57,10 @@ pub struct Contest {
     /// What the rows must be after so many events.
     expected: HashMap<i64, String>,
     order_events: usize,
-    /// The same contestants with nothing to do: what it costs to start and to end.
+    /// Where the first and the last of them stand.
+    first_order: i64,
+    last_order: i64,
+    /// The same contestants with one event to do: what it costs to start and to end.
     idle: Vec<Sample>,
     rounds: Vec<Vec<Sample>>,
 }
@@ -65,14 +68,20 @@ pub struct Contest {
 impl Contest {
     /// Nothing measured yet.
     pub fn new(arena: Arena, program: PathBuf, peers: Option<PathBuf>) -> Result<Self> {
-        let count = "select count(*) from event_store.events where type like 'Order%'";
-        let order_events = arena.psql(STORE, count)?.parse()?;
+        let orders = "select count(*), min(position), max(position) from event_store.events where type like 'Order%'";
+        let orders = arena.psql(STORE, orders)?;
+        let [order_events, first_order, last_order] = orders.split('|').collect::<Vec<_>>()[..]
+        else {
+            bail!("not three figures: {orders}");
+        };
         Ok(Self {
             arena,
             program,
             peers,
             expected: HashMap::new(),
-            order_events,
+            order_events: order_events.parse()?,
+            first_order: first_order.parse()?,
+            last_order: last_order.parse()?,
             idle: Vec::new(),
             rounds: Vec::new(),
         })
@@ -139,7 +148,7 @@ impl Contest {
         events: usize,
         plugins: Plugins,
     ) -> Result<(Sample, String)> {
-        let host = Host::apart(&mut self.arena, &self.program, plugins)?;
+        let host = Host::behind(&mut self.arena, &self.program, plugins)?;
         host.migrate()?;
         let run = || {
             self.arena.settle()?;
@@ -157,8 +166,10 @@ impl Contest {
         };
         // Makes the tables, as the peers' are made before the clock runs.
         host.run()?;
+        // With nothing at all to do it would end before it leads, reads and writes; so it gets one event, as the SQL does.
+        host.rewind(&self.arena, self.last_order - 1)?;
         let idle = run()?;
-        host.rewind(&self.arena)?;
+        host.rewind(&self.arena, 0)?;
         let sample = run()?;
         let rows = self.arena.digest(&host.database, "read_model")?;
         self.arena.drop_database(&host.database)?;
@@ -190,7 +201,7 @@ impl Contest {
             Ok::<_, anyhow::Error>((sample, rows))
         };
         let (sample, rows) = run(i64::MAX)?;
-        let (idle, _) = run(0)?;
+        let (idle, _) = run(self.first_order)?;
         self.idle.push(idle);
         tell(&sample);
         Ok((sample, rows))

@@ -69,9 +69,14 @@ pub struct Run {
 }
 
 impl Host {
-    /// A host on the arena's store, with a read model in another database. Its projections begin behind what the store
-    /// holds, until they are [rewound](Self::rewind).
+    /// A host on the arena's store, with a read model in another database.
     pub fn apart(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
+        let database = arena.read_model()?;
+        Self::new(arena, program, plugins, STORE, database, false)
+    }
+
+    /// The same, but its projections begin behind what the store holds, until they are [rewound](Self::rewind).
+    pub fn behind(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
         let database = arena.read_model()?;
         Self::new(arena, program, plugins, STORE, database, true)
     }
@@ -156,10 +161,10 @@ impl Host {
         process::capture(self.command(&["migrate", "up"]).stderr(Stdio::null())).map(drop)
     }
 
-    /// Sends projections whose tables are empty back to before the first event.
-    pub fn rewind(&self, arena: &Arena) -> Result<()> {
-        let rewind = "update projector.checkpoints set position = 0";
-        arena.psql(&self.database, rewind).map(drop)
+    /// Empties the tables, and sends the projections back to a position.
+    pub fn rewind(&self, arena: &Arena, position: i64) -> Result<()> {
+        let rewind = include_str!("sql/rewind.sql").replace("{position}", &position.to_string());
+        arena.psql(&self.database, &rewind).map(drop)
     }
 
     /// Projects until nothing is left to do.

@@ -26,7 +26,7 @@ pub struct Results {
     pub postgres: String,
     /// Events in the store.
     pub events: usize,
-    /// Start and end of a host that has nothing to do; taken off its times, as of every contestant that was run idle.
+    /// Start and end of a host that has one event to do; taken off its times, as of every contestant that was run idle.
     pub idle_seconds: f64,
     /// The contestants of each round, in one order.
     pub rounds: Vec<Vec<Sample>>,

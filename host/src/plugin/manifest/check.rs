@@ -190,6 +190,12 @@ fn table(name: Identifier, declared: &contract::Table, faults: &mut Faults) -> O
                 "is part of the primary key and cannot be nullable",
             );
         }
+        if column.column_type == ColumnType::Jsonb.sql() {
+            faults.add(
+                format!("{name}.{}", column.name),
+                "is part of the primary key and cannot be jsonb, which says the same in many ways; use text",
+            );
+        }
     }
     if declared.indexes.len() > INDEXES_MAX {
         faults.add(

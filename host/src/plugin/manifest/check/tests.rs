@@ -128,6 +128,10 @@ fn every_fault_is_listed_at_once() {
 fn tables_have_bounds_and_a_key() {
     check(|d| d.tables[0].primary_key.clear(), &["has no primary key"]);
     check(
+        |d| d.tables[0].columns[0].column_type = "jsonb".into(),
+        &["orders.id: is part of the primary key and cannot be jsonb"],
+    );
+    check(
         |d| d.tables[0].columns = (0..401).map(|n| column(&format!("c{n}"), "text")).collect(),
         &["401 columns"],
     );
