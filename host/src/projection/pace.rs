@@ -17,10 +17,13 @@ const SLOW: Duration = Duration::from_millis(2_000);
 /// measured, and every projection that catches up holds several of them.
 const MEMORY_SHARE_MAX: u64 = 12;
 
-/// Shared between the stages of one projection.
+/// Shared between the stages of one projection. Batches double until one fails, and grow slowly from half of that on, as
+/// the congestion window of TCP does (RFC 5681).
 #[derive(Debug, Clone)]
 pub struct Pace {
     events: Arc<AtomicUsize>,
+    /// From here on they grow slowly.
+    slow_from: Arc<AtomicUsize>,
     events_max: usize,
 }
 
@@ -31,6 +34,7 @@ impl Pace {
         let events_max = events_max.max(1);
         Self {
             events: Arc::new(AtomicUsize::new(EVENTS_START.min(events_max))),
+            slow_from: Arc::new(AtomicUsize::new(usize::MAX)),
             events_max,
         }
     }
@@ -45,7 +49,9 @@ impl Pace {
     pub fn failed(&self, events: usize) {
         let fewer = self.events().min(events) / 2;
         let events_min = EVENTS_MIN.min(self.events_max);
-        self.events.store(fewer.max(events_min), Ordering::Relaxed);
+        let fewer = fewer.max(events_min);
+        self.events.store(fewer, Ordering::Relaxed);
+        self.slow_from.store(fewer, Ordering::Relaxed);
     }
 
     /// A batch of so many events took this long in its slowest stage, and the guest so much of its memory.
@@ -55,7 +61,9 @@ impl Pace {
         let wanted = if time > SLOW {
             now / 2
         } else if time < QUICK && full {
-            now.saturating_mul(2)
+            let slow_from = self.slow_from.load(Ordering::Relaxed);
+            let slowly = now.saturating_add(now / 8);
+            now.saturating_mul(2).min(slow_from.max(slowly))
         } else {
             now
         };
@@ -117,8 +125,12 @@ mod tests {
         assert_eq!(pace.events(), 150);
         pace.failed(2);
         assert_eq!(pace.events(), 50);
-        pace.took(50, Duration::ZERO, LITTLE);
-        assert_eq!(pace.events(), 100);
+        let mut sizes = Vec::new();
+        for _ in 0..3 {
+            pace.took(pace.events(), Duration::ZERO, LITTLE);
+            sizes.push(pace.events());
+        }
+        assert_eq!(sizes, [56, 63, 70], "slowly, from where it failed before");
         let small = Pace::new(7);
         small.failed(7);
         assert_eq!(small.events(), 7);

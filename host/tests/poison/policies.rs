@@ -216,3 +216,18 @@ fn an_event_that_is_tried_again_is_seen() {
         (seen && site.status_of(BY_TYPE)["state"] == "retrying").then_some(())
     });
 }
+
+#[test]
+fn batches_that_need_more_than_a_call_may_have_become_smaller_and_stay_so() {
+    const EVENTS: usize = 12_000;
+    // Enough for some hundred of these events, not for a thousand.
+    let site = site(Databases::One, "[plugins.limits]\nfuel_max = 20000000");
+    site.append(&orders(EVENTS, |_| false), 1_000);
+    let leader = site.leader("a");
+    site.all_is_right_at_the_head();
+    let failed =
+        leader.metric("projector_guest_calls_total{projection=\"order\",outcome=\"fuel\"}");
+    let failed = failed.unwrap_or_default();
+    assert!((1.0..=6.0).contains(&failed), "{failed}");
+    assert_eq!(letters(&site, "order").len(), 0, "no event is to blame");
+}
