@@ -31,6 +31,7 @@ pub mod validate;
 pub mod version;
 pub mod wait;
 
+use crate::config::section::host::DEFAULT_LOG;
 use crate::config::{Environment, Flags, Loaded, LogFormat, Source};
 use crate::error::{Exit, Failure};
 use crate::telemetry::logging;
@@ -287,9 +288,15 @@ fn context(
 ) -> Result<Context, Failure> {
     let config = load(process, environment, http_listen)?;
     let host = &config.config.host;
-    let filter = match config.source("host.log") {
-        // A command that answers a question shows only what went wrong, unless somebody wants to see more.
-        Source::Default if lines == Lines::Few => "warn",
+    // The default that stands in a file says no more than an empty one.
+    let is_asked_for = match config.source("host.log") {
+        Source::Default => false,
+        Source::File { .. } => host.log != DEFAULT_LOG,
+        _ => true,
+    };
+    // A command that answers a question shows only what went wrong, unless somebody wants to see more.
+    let filter = match lines {
+        Lines::Few if !is_asked_for => "warn",
         _ => host.log.as_str(),
     };
     let format = match host.log_format {

@@ -503,6 +503,21 @@ fn a_reader_that_closes_the_pipe_is_no_failure() {
 }
 
 #[test]
+fn a_check_that_fails_says_so_even_when_nobody_reads_why() {
+    for format in ["text", "json"] {
+        let mut child = Cli::new("nonsense = 1\n")
+            .command(&["validate", "--offline", "-o", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        drop(child.stdout.take());
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(78), "{format}");
+    }
+}
+
+#[test]
 fn colours_are_for_terminals_only() {
     let answer = Cli::empty().run(&[]);
     assert!(!answer.stderr.contains('\u{1b}'), "{answer:?}");

@@ -194,12 +194,12 @@ fn report(args: &Args, findings: &[Finding], out: &Output) -> Result<(), Failure
         findings.iter().filter(same).count()
     };
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    if args.output.is_json() {
+    let told = if args.output.is_json() {
         let lines: Vec<_> = findings.iter().map(Finding::line).collect();
         let valid = errors == 0 && !(args.deny_warnings && warnings > 0);
         out.json(&serde_json::json!({
             "valid": valid, "errors": errors, "warnings": warnings, "findings": lines,
-        }))?;
+        }))
     } else {
         let mut text: Vec<String> = findings.iter().map(Finding::text).collect();
         text.push(match (errors, warnings) {
@@ -212,10 +212,11 @@ fn report(args: &Args, findings: &[Finding], out: &Output) -> Result<(), Failure
                 counted(warnings, "warning")
             ),
         });
-        out.text(&text.join("\n\n"))?;
-    }
+        out.text(&text.join("\n\n"))
+    };
     match exit(args, findings) {
-        Exit::Done => Ok(()),
+        Exit::Done => told,
+        // Also when nobody reads why.
         exit => Err(Failure::new(exit, "")),
     }
 }

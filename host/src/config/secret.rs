@@ -7,9 +7,24 @@ use std::path::Path;
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgConnectOptions;
 
+use crate::database::session::place;
+
 use super::environment::Environment;
 use super::fault::{Fault, MALFORMED, NO_SECRET, Place};
 use super::reading::{Reading, Source};
+
+/// What a URL may say of TLS.
+const TLS_PARAMETERS: [&str; 9] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+];
 
 /// A secret and where it came from.
 #[derive(Debug, Clone)]
@@ -138,6 +153,12 @@ fn check_url(what: &str, found: Secret) -> Result<Secret, Fault> {
         let message = format!("the URL of the {what} database does not begin with postgres://");
         return Err(Fault::new(MALFORMED, place, message).hint(hint));
     }
+    if let Some(key) = unknown_tls(url) {
+        let message =
+            format!("the URL of the {what} database has the unknown TLS parameter `{key}`");
+        let hint = format!("known are {}", TLS_PARAMETERS.join(", "));
+        return Err(Fault::new(MALFORMED, place, message).hint(hint));
+    }
     match url.parse::<PgConnectOptions>() {
         Ok(_) => Ok(found),
         Err(error) => {
@@ -147,15 +168,20 @@ fn check_url(what: &str, found: Secret) -> Result<Secret, Fault> {
     }
 }
 
+/// A parameter that means TLS and would be passed over: then nobody would notice that it is missing.
+fn unknown_tls(url: &str) -> Option<&str> {
+    let (_, query) = url.split_once('?')?;
+    let keys = query.split('&').filter_map(|pair| pair.split('=').next());
+    keys.into_iter()
+        .find(|key| key.starts_with("ssl") && !TLS_PARAMETERS.contains(key))
+}
+
 /// A URL as it may be shown: user, host, port and database, no password.
 pub(super) fn shown_url(secret: &Secret) -> String {
     let Ok(options) = secret.value.expose_secret().parse::<PgConnectOptions>() else {
         return "***".to_owned();
     };
-    let place = match options.get_socket() {
-        Some(socket) => socket.display().to_string(),
-        None => format!("{}:{}", options.get_host(), options.get_port()),
-    };
+    let place = place(&options);
     let database = options.get_database().unwrap_or(options.get_username());
     format!(
         "postgres://{}:***@{place}/{database}",

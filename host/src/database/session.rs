@@ -207,7 +207,7 @@ impl Database {
             let mut connection = options
                 .connect()
                 .await
-                .map_err(|error| self.refused(error))?;
+                .map_err(|error| self.refused(error, &options))?;
             apply(&mut connection, purpose).await?;
             Ok(connection)
         };
@@ -220,12 +220,13 @@ impl Database {
         }
     }
 
-    fn refused(&self, error: sqlx::Error) -> Error {
+    fn refused(&self, error: sqlx::Error, options: &PgConnectOptions) -> Error {
         let error = Error::from(error);
         let sqlstate = error.sqlstate().map(str::to_owned);
         let reason = match &error {
             Error::Statement { message, .. } => message.clone(),
-            Error::Lost(text) | Error::Driver(text) => text.clone(),
+            // Nobody answered, so nobody else says where that was.
+            Error::Lost(text) | Error::Driver(text) => format!("{text} (at {})", place(options)),
             other => other.to_string(),
         };
         Error::Connect {
@@ -234,6 +235,16 @@ impl Database {
             sqlstate,
         }
     }
+}
+
+/// Where a session is opened: host and port, or the socket's folder and port.
+#[must_use]
+pub fn place(options: &PgConnectOptions) -> String {
+    let host = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => options.get_host().to_owned(),
+    };
+    format!("{host}:{}", options.get_port())
 }
 
 /// Sends the settings of a purpose as plain statements, which every pooler passes on.

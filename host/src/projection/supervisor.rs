@@ -15,6 +15,7 @@ use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
 use crate::database::session::bounded;
 use crate::database::template::render;
+use crate::event_store::event::Position;
 use crate::event_store::{Feed, Mark, StoreIdentity};
 use crate::guest::engine::Engine;
 use crate::leadership::{Leadership, Progress as Watchdog};
@@ -169,6 +170,11 @@ impl Supervisor {
         self.shared
             .metrics
             .store(mark.head, mark.settled_upto, mark.is_listening());
+        // Asked before the rows, which can only be ahead of this.
+        let committed: HashMap<&str, Position> = all
+            .iter()
+            .map(|known| (known.name.as_str(), known.progress.position()))
+            .collect();
         let limit = CONTROL_TIMEOUT;
         let name = self.shared.write.database();
         let mut loan = bounded(name, limit, self.shared.write.lend()).await?;
@@ -182,6 +188,7 @@ impl Supervisor {
             sqlx::query(AssertSqlSafe(statement)).fetch_all(&mut *loan),
         )
         .await?;
+        let behind = std::mem::take(&mut written.behind);
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -203,6 +210,26 @@ impl Supervisor {
                 continue;
             };
             let state = known.progress.state(&mark);
+            let runs = matches!(state, State::Live | State::CatchingUp | State::Held);
+            let (stands, committed) = (
+                Position(row.try_get(4)?),
+                committed.get(known.name.as_str()),
+            );
+            if let Some(committed) = committed.filter(|committed| runs && stands < **committed) {
+                // Twice in a row at one place: a run that begins anew on purpose has said so by then.
+                if behind.get(&known.name) == Some(&stands) {
+                    tracing::warn!(
+                        projection = known.name,
+                        position = stands.0,
+                        committed = committed.0,
+                        "the checkpoint went back, as after a crash of the server; going on from there"
+                    );
+                    let again = checkpoints.look_again(&mut loan, &key, stands);
+                    bounded(name, limit, again).await?;
+                } else {
+                    written.behind.insert(known.name.clone(), stands);
+                }
+            }
             // A new row starts by itself; pause and stop write their own state with their own fields.
             let follows = !matches!(state, State::Starting | State::Paused | State::Stopped);
             if follows && written_state != state.as_str() {
@@ -215,12 +242,9 @@ impl Supervisor {
             }
         }
         if written.mark.as_ref() != Some(&mark) {
-            bounded(
-                name,
-                limit,
-                save_mark(&mut loan, checkpoints, &self.store, &mark),
-            )
-            .await?;
+            let before = written.mark.as_ref();
+            let saving = save_mark(&mut loan, checkpoints, &self.store, &mark, before);
+            bounded(name, limit, saving).await?;
             written.mark = Some(mark);
         }
         bounded(
@@ -238,6 +262,8 @@ impl Supervisor {
 #[derive(Debug, Default)]
 struct Written {
     mark: Option<Mark>,
+    /// Checkpoints that stood behind what was committed.
+    behind: HashMap<String, Position>,
     letters: letters::Counted,
 }
 
@@ -246,6 +272,7 @@ async fn save_mark(
     checkpoints: &Checkpoints,
     store: &StoreIdentity,
     mark: &Mark,
+    before: Option<&Mark>,
 ) -> Result<(), DatabaseError> {
     use sqlx::Connection as _;
     let mut transaction = connection.begin().await?;
@@ -255,6 +282,9 @@ async fn save_mark(
             &[("control", checkpoints.control())],
         );
         let held = mark.held.as_ref();
+        // How far the store is settled is only a lower bound; what is waited for has to stay there until it is over.
+        let was_held = before.is_none_or(|before| before.held.is_some());
+        let may_be_lost = held.is_none() && !was_held;
         sqlx::query(AssertSqlSafe(statement))
             .bind(&store.source)
             .bind(&store.system_identifier)
@@ -264,6 +294,7 @@ async fn save_mark(
             .bind(held.map(|held| held.position.0))
             .bind(held.map(|held| crate::database::micros::Micros(held.since_micros())))
             .bind(held.map(crate::event_store::Held::writers_json))
+            .bind(may_be_lost)
             .execute(&mut *transaction)
             .await?;
     }

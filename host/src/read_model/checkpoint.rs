@@ -272,6 +272,23 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Makes a run begin anew from here, where the row stands behind what the run has committed.
+    ///
+    /// # Errors
+    /// When the database does not take the statement.
+    pub async fn look_again(
+        &self,
+        connection: &mut PgConnection,
+        key: &GenerationKey,
+        position: Position,
+    ) -> Result<(), Error> {
+        self.bind_key(include_str!("sql/look_again.sql"), key)
+            .bind(position.0)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
     /// Writes down an attempt at a single event; returns its number, from 1, or none when the row changed.
     ///
     /// # Errors

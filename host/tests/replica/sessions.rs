@@ -162,3 +162,24 @@ fn only_a_commit_without_rows_waits_for_no_disk() {
     assert_eq!(ways, "on", "a batch is on disk when it is committed");
     leader.stop();
 }
+
+#[test]
+fn a_checkpoint_that_a_crash_took_back_goes_on_without_a_new_event() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    let leader = site.leader("a");
+    site.append(&Generator::new(25).lines(50), 50);
+    let unwanted = "insert into event_store.events (stream, version, type, data) \
+                    select 'nobody-' || n, 1, 'NobodyWantsIt', '{}' from generate_series(1, 20) n";
+    site.store(unwanted);
+    site.wait();
+    let position = "select min(position) from projector.checkpoints";
+    let head = site.model(position);
+    // What a crash leaves when it takes the commits that waited for no disk.
+    site.model("update projector.checkpoints set position = position - 20");
+    site.eventually("the checkpoints are at the head again", || {
+        (site.model(position) == head).then_some(())
+    });
+    leader.logs("the checkpoint went back");
+    site.all_is_right_at_the_head();
+    leader.stop();
+}

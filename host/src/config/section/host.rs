@@ -12,6 +12,9 @@ use crate::config::value::{self, DurationText, Problem, choice, day, within};
 /// Longest `node`, in bytes.
 const NODE_BYTES_MAX: usize = 63;
 
+/// What is logged unless something else is said.
+pub const DEFAULT_LOG: &str = "info";
+
 /// The process itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -57,7 +60,7 @@ impl Default for Host {
             cache_dir: None,
             drain_timeout: Duration::from_secs(20),
             auto_migrate: false,
-            log: "info".to_owned(),
+            log: DEFAULT_LOG.to_owned(),
             log_format: LogFormat::Text,
             write_connections_max: 4,
             lookup_connections_max: 2,

@@ -172,6 +172,20 @@ fn urls_come_from_their_variable_then_a_fallback_then_libpq_variables() {
             "environment variable DATABASE_URL the URL of the read model database is malformed: error with configuration: invalid port number",
         ],
     );
+    check(
+        "",
+        &[
+            (
+                "ES_DATABASE_URL",
+                "postgres://h/d?sslmode=require&keepalives=1",
+            ),
+            ("DATABASE_URL", "postgres://h/d?host=/s&sslmod=require"),
+        ],
+        [
+            "environment variable ES_DATABASE_URL postgres://h/d?sslmode=require&keepalives=1",
+            "environment variable DATABASE_URL the URL of the read model database has the unknown TLS parameter `sslmod`",
+        ],
+    );
 }
 
 #[test]

@@ -1,2 +1,2 @@
--- What commands changed since: read by the leader once in a while, for all projections at once.
-SELECT projection, generation, revision, state FROM {control}.checkpoints
+-- What commands changed since, and where the checkpoints stand: read by the leader once in a while, for all projections.
+SELECT projection, generation, revision, state, position FROM {control}.checkpoints
