@@ -16,6 +16,7 @@ mod picture;
 mod report;
 mod stores;
 mod table;
+mod watch;
 
 use std::{path::PathBuf, process::Command};
 

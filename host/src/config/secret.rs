@@ -171,8 +171,9 @@ fn check_url(what: &str, found: Secret) -> Result<Secret, Fault> {
 /// A parameter that means TLS and would be passed over: then nobody would notice that it is missing.
 fn unknown_tls(url: &str) -> Option<&str> {
     let (_, query) = url.split_once('?')?;
-    let keys = query.split('&').filter_map(|pair| pair.split('=').next());
-    keys.into_iter()
+    let pairs = query.split('&');
+    pairs
+        .map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key))
         .find(|key| key.starts_with("ssl") && !TLS_PARAMETERS.contains(key))
 }
 

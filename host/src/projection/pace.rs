@@ -47,9 +47,7 @@ impl Pace {
 
     /// A batch of so many events failed, and none of them is to blame: perhaps all of them are too many.
     pub fn failed(&self, events: usize) {
-        let fewer = self.events().min(events) / 2;
-        let events_min = EVENTS_MIN.min(self.events_max);
-        let fewer = fewer.max(events_min);
+        let fewer = (self.events().min(events) / 2).max(self.events_min());
         self.events.store(fewer, Ordering::Relaxed);
         self.slow_from.store(fewer, Ordering::Relaxed);
     }
@@ -75,11 +73,14 @@ impl Pace {
             let fitting = events as u128 * allowed / u128::from(memory.used);
             wanted.min(usize::try_from(fitting).unwrap_or(usize::MAX))
         };
-        let events_min = EVENTS_MIN.min(self.events_max);
         self.events.store(
-            fitting.clamp(events_min, self.events_max),
+            fitting.clamp(self.events_min(), self.events_max),
             Ordering::Relaxed,
         );
+    }
+
+    fn events_min(&self) -> usize {
+        EVENTS_MIN.min(self.events_max)
     }
 }
 

@@ -47,8 +47,7 @@ impl Parked {
     }
 
     /// Hands the events that do not wait to the guest, if there are any, in the instance that is ready if one is, and counts
-    /// the call. What is left of the instance
-    /// is dropped where nobody waits, but on the guest's thread.
+    /// the call. What is left of the instance is dropped where nobody waits, but on the guest's thread.
     pub fn project(
         &self,
         work: &Work,

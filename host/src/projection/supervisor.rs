@@ -188,7 +188,6 @@ impl Supervisor {
             sqlx::query(AssertSqlSafe(statement)).fetch_all(&mut *loan),
         )
         .await?;
-        let behind = std::mem::take(&mut written.behind);
         for row in &rows {
             let (projection, generation, revision): (String, i32, i64) =
                 (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -211,24 +210,18 @@ impl Supervisor {
             };
             let state = known.progress.state(&mark);
             let runs = matches!(state, State::Live | State::CatchingUp | State::Held);
-            let (stands, committed) = (
-                Position(row.try_get(4)?),
-                committed.get(known.name.as_str()),
-            );
-            if let Some(committed) = committed.filter(|committed| runs && stands < **committed) {
-                // Twice in a row at one place: a run that begins anew on purpose has said so by then.
-                if behind.get(&known.name) == Some(&stands) {
-                    tracing::warn!(
-                        projection = known.name,
-                        position = stands.0,
-                        committed = committed.0,
-                        "the checkpoint went back, as after a crash of the server; going on from there"
-                    );
-                    let again = checkpoints.look_again(&mut loan, &key, stands);
-                    bounded(name, limit, again).await?;
-                } else {
-                    written.behind.insert(known.name.clone(), stands);
-                }
+            let stands = Position(row.try_get(4)?);
+            let ahead = committed.get(known.name.as_str());
+            let ahead = ahead.filter(|committed| runs && stands < **committed);
+            if let Some(committed) = written.stays_behind(&known.name, stands, ahead) {
+                tracing::warn!(
+                    projection = known.name,
+                    position = stands.0,
+                    committed = committed.0,
+                    "the checkpoint went back, as after a crash of the server; going on from there"
+                );
+                let again = checkpoints.look_again(&mut loan, &key, stands);
+                bounded(name, limit, again).await?;
             }
             // A new row starts by itself; pause and stop write their own state with their own fields.
             let follows = !matches!(state, State::Starting | State::Paused | State::Stopped);
@@ -265,6 +258,25 @@ struct Written {
     /// Checkpoints that stood behind what was committed.
     behind: HashMap<String, Position>,
     letters: letters::Counted,
+}
+
+impl Written {
+    /// What was committed ahead of where the checkpoint stands, when that was so the last time too: a run that begins anew
+    /// on purpose has said so by then. Asked again, it counts from the beginning.
+    fn stays_behind(
+        &mut self,
+        projection: &str,
+        stands: Position,
+        ahead: Option<&Position>,
+    ) -> Option<Position> {
+        let before = self.behind.remove(projection);
+        let ahead = *ahead?;
+        if before == Some(stands) {
+            return Some(ahead);
+        }
+        self.behind.insert(projection.to_owned(), stands);
+        None
+    }
 }
 
 async fn save_mark(

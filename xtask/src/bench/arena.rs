@@ -107,7 +107,8 @@ impl Arena {
         Ok(self.server.psql(database, &sql)?)
     }
 
-    /// Where everybody connects: over a Unix socket, as one does to a server on the same machine.
+    /// Where the host and the hand-written contestants connect: over a Unix socket, as one does to a server on the same
+    /// machine.
     pub fn url(&self, database: &str) -> String {
         let (folder, port) = (self.server.socket_dir(), self.server.port());
         format!(

@@ -5,8 +5,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::mpsc::{self, RecvTimeoutError},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -16,7 +14,10 @@ use tempfile::TempDir;
 
 use crate::{place, process};
 
-use super::arena::{Arena, STORE};
+use super::{
+    arena::{Arena, STORE},
+    watch::Watch,
+};
 
 /// The host drains for 20 s at most.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -72,19 +73,21 @@ impl Host {
     /// A host on the arena's store, with a read model in another database.
     pub fn apart(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
         let database = arena.read_model()?;
-        Self::new(arena, program, plugins, STORE, database, false)
+        Self::new(arena, program, plugins, STORE, database)
     }
 
     /// The same, but its projections begin behind what the store holds, until they are [rewound](Self::rewind).
     pub fn behind(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
-        let database = arena.read_model()?;
-        Self::new(arena, program, plugins, STORE, database, true)
+        let mut host = Self::apart(arena, program, plugins)?;
+        host.starts_late = true;
+        host.configure("", 0)?;
+        Ok(host)
     }
 
     /// A host with a store and a read model of its own in one database.
     pub fn together(arena: &mut Arena, program: &Path, plugins: Plugins) -> Result<Self> {
         let database = arena.read_model()?;
-        Self::new(arena, program, plugins, &database.clone(), database, false)
+        Self::new(arena, program, plugins, &database.clone(), database)
     }
 
     fn new(
@@ -93,7 +96,6 @@ impl Host {
         plugins: Plugins,
         store: &str,
         database: String,
-        starts_late: bool,
     ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("projector-bench-")
@@ -123,7 +125,7 @@ impl Host {
                 ("DATABASE_URL", arena.url(&database)),
             ],
             projections: plugins.into_iter().map(|(name, _)| name).collect(),
-            starts_late,
+            starts_late: false,
             database,
         };
         host.configure("", 0)?;
@@ -178,21 +180,14 @@ impl Host {
             .spawn()
             .with_context(|| format!("cannot run {}", process::name(&command)))?;
         let pid = child.id();
-        let (end, ended) = mpsc::channel::<()>();
         // Looked at beside the wait, which so ends to the moment. What is gone cannot be looked at: the last look before
         // the end counts.
-        let looks = thread::spawn(move || {
-            let mut run = Run::default();
+        let watch = Watch::start(LOOK_INTERVAL, Run::default(), move |run: &mut Run| {
             run.look(pid);
-            while ended.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                run.look(pid);
-            }
-            run
         });
         let status = child.wait().context("cannot wait for the host")?;
         let seconds = begun.elapsed().as_secs_f64();
-        drop(end);
-        let looked = looks.join().ok().context("the looks at the host ended")?;
+        let looked = watch.stop()?;
         if !status.success() {
             bail!("the host failed ({status})");
         }

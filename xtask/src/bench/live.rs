@@ -3,10 +3,6 @@
 //! The server itself says when each transaction was committed, so nobody has to watch, and watching costs nothing.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     thread,
     time::{Duration, Instant},
 };
@@ -20,6 +16,7 @@ use super::{
     host::{Host, Plugins, Running},
     outcome::Outcome,
     table::Table,
+    watch::Watch,
 };
 
 /// Events a second, one transaction each.
@@ -71,41 +68,39 @@ struct Idle {
 /// How often the machine kept waiting somebody who wants no processor time: what it does to a row, nobody can help.
 #[derive(Debug, Clone, Copy)]
 struct Stalls {
-    per_second: f64,
-    worst_ms: f64,
+    begun: Instant,
+    /// When the thread fell asleep.
+    asleep: Instant,
+    count: u32,
+    worst: Duration,
 }
 
-/// Counts them for as long as it is there.
-struct StallWatch {
-    stop: Arc<AtomicBool>,
-    watching: thread::JoinHandle<Stalls>,
-}
-
-impl StallWatch {
-    fn start() -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let watching = thread::spawn(move || {
-            let begun = Instant::now();
-            let (mut count, mut worst) = (0_u32, Duration::ZERO);
-            while !stopped.load(Ordering::Relaxed) {
-                let slept = Instant::now();
-                thread::sleep(NAP);
-                let late = slept.elapsed().saturating_sub(NAP);
-                count += u32::from(late > LATE);
-                worst = worst.max(late);
-            }
-            Stalls {
-                per_second: f64::from(count) / begun.elapsed().as_secs_f64(),
-                worst_ms: worst.as_secs_f64() * 1000.0,
-            }
-        });
-        Self { stop, watching }
+impl Stalls {
+    fn watch() -> Watch<Self> {
+        let now = Instant::now();
+        let none = Self {
+            begun: now,
+            asleep: now,
+            count: 0,
+            worst: Duration::ZERO,
+        };
+        Watch::start(NAP, none, Self::wake)
     }
 
-    fn stop(self) -> Option<Stalls> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.watching.join().ok()
+    fn wake(&mut self) {
+        let late = self.asleep.elapsed().saturating_sub(NAP);
+        self.count += u32::from(late > LATE);
+        self.worst = self.worst.max(late);
+        self.asleep = Instant::now();
+    }
+
+    fn per_second(self) -> f64 {
+        let upto = self.asleep.duration_since(self.begun);
+        f64::from(self.count) / upto.as_secs_f64()
+    }
+
+    fn worst_ms(self) -> f64 {
+        self.worst.as_secs_f64() * 1000.0
     }
 }
 
@@ -186,9 +181,9 @@ fn with_host(
     psql("call live_append(1, '0'); truncate live_commits")?;
     host.wait()?;
     let idle = watch_idle(arena, &host.database, &running)?;
-    let watch = StallWatch::start();
+    let watch = Stalls::watch();
     append(arena, &host.database, events)?;
-    let stalls = watch.stop();
+    let stalls = watch.stop()?;
     host.wait()?;
     let writer = writer(arena, &host.database)?;
     let [p50, p99, rows] = figures(&psql(include_str!("sql/live_rows.sql"))?)?;
@@ -204,7 +199,7 @@ fn with_host(
         writer,
         row: Some(Times { p50, p99 }),
         idle: Some(idle),
-        stalls,
+        stalls: Some(stalls),
     })
 }
 
@@ -289,8 +284,8 @@ fn outcome(scene: &Scene, all: &[Measured]) -> Outcome {
                 "{}: meanwhile a thread that only sleeps woke more than {} ms late {:.1} times a second, at worst {:.1} ms",
                 measured.name,
                 LATE.as_millis(),
-                stalls.per_second,
-                stalls.worst_ms
+                stalls.per_second(),
+                stalls.worst_ms()
             ));
         }
     }
@@ -346,8 +341,8 @@ fn json(measured: &Measured) -> Value {
         "row_ms": measured.row.map(times),
         "idle_statements_per_second": idle.map(|idle| idle.statements_per_second),
         "idle_cpu_percent": idle.map(|idle| idle.cpu_percent),
-        "late_wakes_per_second": measured.stalls.map(|stalls| stalls.per_second),
-        "latest_wake_ms": measured.stalls.map(|stalls| stalls.worst_ms),
+        "late_wakes_per_second": measured.stalls.map(Stalls::per_second),
+        "latest_wake_ms": measured.stalls.map(Stalls::worst_ms),
     })
 }
 

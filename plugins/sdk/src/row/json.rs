@@ -72,3 +72,28 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     // Writing to memory cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::write_text;
+
+    #[test]
+    fn text_is_escaped_as_a_parser_expects() {
+        for text in [
+            "",
+            "plain",
+            "quote \" back \\ slash",
+            "\u{0}\u{1f}\n\r\t",
+            "客户 😀 é",
+            "end\\",
+        ] {
+            let mut out = Vec::new();
+            write_text(text, &mut out);
+            assert_eq!(
+                serde_json::from_slice::<String>(&out).ok().as_deref(),
+                Some(text),
+                "{out:?}"
+            );
+        }
+    }
+}
