@@ -117,3 +117,91 @@ fn a_crash_that_forgets_events_which_were_read_stops_what_had_applied_them() {
     }
     panic!("no commit was forgotten in {ATTEMPTS_MAX} crashes: nothing was tested");
 }
+
+/// How a dump comes back under the name of the store.
+struct Restore {
+    /// Whether a replica leads meanwhile.
+    running: bool,
+    /// Events that nobody wants and that somebody wants, appended after the dump is back.
+    after: (usize, usize),
+    /// Where the lock lives.
+    lock: &'static str,
+}
+
+/// Events that no projection wants.
+fn foreign(count: usize) -> String {
+    "{\"stream\":\"foreign-1\",\"type\":\"NobodyWantsThis\",\"data\":{}}\n".repeat(count)
+}
+
+/// A logical restore keeps names, system and timeline. What was lost was wanted by nobody, so no projection has
+/// applied anything of it: it has only been scanned.
+fn a_dump_comes_back(restore: &Restore) {
+    let server = store(ServerOptions::default());
+    let leases = format!("{QUICK}database = \"{}\"\n", restore.lock);
+    let site = Site::with_store(programs(), &server.url("events"), &leases);
+    let mut generator = Generator::new(135);
+    let leader = site.leader("a");
+    site.append(&generator.lines(60), 20);
+    site.all_is_right_at_the_head();
+    leader.stop();
+    server
+        .create_database_from_template("dump", "events")
+        .expect("nobody is connected");
+    let leader = site.leader("a");
+    site.append(&foreign(30), 30);
+    site.wait();
+    let running = restore.running.then_some(leader);
+    let sql = |sql: &str| server.psql("postgres", sql).expect("it restores");
+    sql("drop database events with (force)");
+    sql("create database events template dump");
+    assert_eq!(site.head(), 60);
+    let (unwanted, wanted) = restore.after;
+    if unwanted + wanted > 0 {
+        site.append(&foreign(unwanted), 50);
+        site.append(&generator.lines(wanted), 50);
+    }
+    let names = projector_testkit::domain::PROJECTIONS;
+    if running.is_none() {
+        let answer = site.run(&["run", "--until-caught-up", "--timeout", "60s"]);
+        assert_ne!(answer.code, 0, "{answer:?}");
+    }
+    until(&site, "all that scanned lost events are stopped", || {
+        stopped(&site).len() == names.len()
+    });
+    let answer = site.run(&["wait", "--until-caught-up", "--timeout", "10s"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    for name in names {
+        site.runs(&["resume", name, "--accept-store"]);
+    }
+    let _leader = match running {
+        Some(leader) => leader,
+        None => site.leader("b"),
+    };
+    site.append(&generator.lines(10), 10);
+    site.wait();
+    assert!(stopped(&site).is_empty());
+}
+
+#[test]
+fn a_dump_that_comes_back_stops_whoever_scanned_more_also_when_it_wanted_nothing_of_it() {
+    for running in [true, false] {
+        for after in [(0, 0), (0, 40), (200, 5)] {
+            a_dump_comes_back(&Restore {
+                running,
+                after,
+                lock: "event_store",
+            });
+        }
+    }
+}
+
+#[test]
+fn a_dump_that_comes_back_under_a_leader_whose_lock_lives_elsewhere_is_noticed() {
+    for after in [(0, 40), (200, 5)] {
+        a_dump_comes_back(&Restore {
+            running: true,
+            after,
+            lock: "read_model",
+        });
+    }
+}
