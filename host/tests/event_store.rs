@@ -2,6 +2,8 @@
 
 #[path = "event_store/bounds.rs"]
 mod bounds;
+#[path = "event_store/cuts.rs"]
+mod cuts;
 #[path = "event_store/faults.rs"]
 mod faults;
 #[path = "event_store/gaps.rs"]
