@@ -8,6 +8,7 @@
 //! order, each once for a given cursor; NOTIFY is only a hint, polling never stops. Must never: skip a gap by
 //! the clock, hold up writers, or write to a store.
 
+pub mod anchor;
 pub mod error;
 pub mod event;
 pub mod feed;
@@ -26,6 +27,7 @@ use crate::database::identifier::Identifier;
 use crate::database::session::Database;
 
 pub use crate::database::listener::ListenerState;
+pub use anchor::Anchor;
 pub use error::Error;
 pub use feed::Feed;
 pub use mark::{Held, Mark, SourceState, Writer};

@@ -4,6 +4,8 @@
 mod bounds;
 #[path = "event_store/cuts.rs"]
 mod cuts;
+#[path = "event_store/edited.rs"]
+mod edited;
 #[path = "event_store/faults.rs"]
 mod faults;
 #[path = "event_store/gaps.rs"]

@@ -15,8 +15,8 @@ use crate::database::connections::Connections;
 use crate::database::identifier::Identifier;
 use crate::database::session::{Purpose, bounded};
 use crate::database::template::render;
+use crate::event_store::anchor::{self, Anchor};
 use crate::event_store::event::Position;
-use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
 use crate::event_store::{self, Feed, Options, StoreIdentity, preflight};
 use crate::leadership::Refusal;
@@ -79,7 +79,7 @@ impl Reading {
         if let Some(running) = current.upgrade().filter(|one| one.ended.borrow().is_none()) {
             return Ok(running);
         }
-        let (store, settled_upto) = self.begin().await?;
+        let (store, settled_upto, anchor) = self.begin().await?;
         tracing::info!(
             settled_upto = settled_upto.0,
             timeline = store.timeline,
@@ -87,6 +87,10 @@ impl Reading {
         );
         let stop = CancellationToken::new();
         let (service, feed) = event_store::Service::new(self.options.clone(), settled_upto);
+        let service = match anchor {
+            Some(anchor) => service.anchored(anchor),
+            None => service,
+        };
         let service = service
             .expecting(store.clone())
             .counting(self.metrics.clone());
@@ -110,8 +114,8 @@ impl Reading {
         Ok(running)
     }
 
-    /// Which store it is, and how far it is known to be settled.
-    async fn begin(&self) -> Result<(StoreIdentity, Position), String> {
+    /// Which store it is, and how far it is known to be settled, with the last event up to there.
+    async fn begin(&self) -> Result<(StoreIdentity, Position, Option<Anchor>), String> {
         let mut store = self
             .options
             .database
@@ -126,26 +130,33 @@ impl Reading {
             .await
             .map_err(|_| "no answer from the event store database".to_owned())?
             .map_err(|error| error.to_string())?;
-        let settled = self.remembered(&identity).await?;
-        let asking = inspect::head(&mut store, &layout);
-        let head = tokio::time::timeout(BEGIN_TIMEOUT, asking)
+        let (settled, anchor) = self.remembered(&identity).await?;
+        let at = anchor.as_ref().map_or(settled, |anchor| anchor.position);
+        let asking = anchor::look(&mut store, &layout, at, settled);
+        let sight = tokio::time::timeout(BEGIN_TIMEOUT, asking)
             .await
             .map_err(|_| "no answer from the event store database".to_owned())?
             .map_err(|error| error.to_string())?;
-        if settled > head {
+        let is_known = anchor
+            .as_ref()
+            .is_none_or(|anchor| sight.found.as_ref() == Some(&anchor.id));
+        if settled > sight.head || !is_known {
             // Nothing that was proven holds for it; each projection is told by its own last event.
             tracing::error!(
                 settled = settled.0,
-                head = head.0,
-                "the event store went back behind what was read; it is proven anew"
+                head = sight.head.0,
+                "the event store is not the one that was read; it is proven anew"
             );
-            return Ok((identity, Position(0)));
+            return Ok((identity, Position(0), None));
         }
-        Ok((identity, settled))
+        Ok((identity, settled, sight.last))
     }
 
     /// How far this very store is known to be settled. An old primary is refused.
-    async fn remembered(&self, identity: &StoreIdentity) -> Result<Position, String> {
+    async fn remembered(
+        &self,
+        identity: &StoreIdentity,
+    ) -> Result<(Position, Option<Anchor>), String> {
         let name = self.connections.database();
         let text = |error: crate::database::error::Error| error.to_string();
         let mut loan = bounded(name, BEGIN_TIMEOUT, self.connections.lend())
@@ -161,7 +172,7 @@ impl Reading {
             .bind(&identity.source)
             .bind(&identity.system_identifier)
             .bind(&identity.timeline)
-            .fetch_one(&mut *loan);
+            .fetch_optional(&mut *loan);
         let row = bounded(name, BEGIN_TIMEOUT, asking).await.map_err(text)?;
         loan.give_back();
         if let Some(newest) = newest.filter(|newest| is_older(&identity.timeline, newest)) {
@@ -169,6 +180,17 @@ impl Reading {
             let refusal = Refusal::old_primary("event store", &identity.timeline, &newest, control);
             return Err(format!("{}: {}", refusal.code, refusal.message));
         }
-        Ok(Position(row.try_get(0).map_err(|error| error.to_string())?))
+        let Some(row) = row else {
+            return Ok((Position(0), None));
+        };
+        let read = || {
+            let last: (Option<i64>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
+            let anchor = last.0.zip(last.1).map(|(position, id)| Anchor {
+                position: Position(position),
+                id,
+            });
+            Ok::<_, sqlx::Error>((Position(row.try_get(0)?), anchor))
+        };
+        read().map_err(|error| error.to_string())
     }
 }

@@ -83,6 +83,8 @@ impl Purpose {
             ("datestyle", "ISO, MDY".to_owned(), false),
             ("intervalstyle", "postgres".to_owned(), false),
             ("extra_float_digits", "1".to_owned(), true),
+            // Rows that a policy would hide become an error.
+            ("row_security", "off".to_owned(), false),
         ];
         match self {
             Self::Lock {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub use super::anchor::Anchor;
+
 /// Where an event stands in the store. Positions rise from 1; 0 is before the first event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(pub i64);
@@ -66,6 +68,41 @@ pub struct Batch {
     /// The stretch ends here: everything up to it is settled and was scanned, wanted or not. Progress is
     /// this position, never more.
     pub upto: Position,
+    /// The last event of the stretch, wanted or not; none when nothing stands in it.
+    pub anchor: Option<Anchor>,
     /// The wanted events, in position order.
     pub events: Vec<Event>,
+}
+
+impl Event {
+    /// By which the store is known again, as long as no later event was read.
+    #[must_use]
+    pub fn anchor(&self) -> Anchor {
+        Anchor {
+            position: self.position,
+            id: self.id.clone(),
+        }
+    }
+}
+
+/// Makes sure that events continue a stretch: their positions rise, all of them after `after` and up to `upto`.
+///
+/// # Errors
+/// At the first one that does not.
+pub(super) fn check_order(
+    after: Position,
+    events: &[Event],
+    upto: Position,
+) -> Result<(), super::error::Error> {
+    let mut last = after;
+    for event in events {
+        if event.position <= last {
+            return Err(super::error::Error::out_of_order(event.position, last));
+        }
+        last = event.position;
+    }
+    if last > upto {
+        return Err(super::error::Error::out_of_order(upto, last));
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reading below the mark: the handle that every projection has.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use crate::database::error::Error as DatabaseError;
 use crate::database::session::{Database, Purpose, attended, bounded};
 
 use super::BatchLimits;
+use super::anchor::{self, Anchor, Sight};
 use super::error::Error;
-use super::event::{Batch, Position, Subscription};
+use super::event::{Batch, Position, Subscription, check_order};
 use super::layout::Layout;
 use super::mark::Mark;
 use super::preflight::{self, StoreIdentity};
@@ -38,6 +39,8 @@ pub struct Feed {
     pub(super) mark: watch::Receiver<Mark>,
     pub(super) shared: Arc<Shared>,
     pub(super) rows: Rows,
+    /// How often late events were found before somebody said to go on without them.
+    pub(super) tolerated: Arc<AtomicU64>,
 }
 
 /// How many rows are worth asking for: the server turns each payload into text before it knows which ones fit,
@@ -79,18 +82,36 @@ impl Feed {
         Ok(proven.settled_upto)
     }
 
-    /// The identifier of the event that stands at a position, if one does, and the store's head.
+    /// A handle for one projection, which alone goes on after [`Feed::tolerate`].
+    #[must_use]
+    pub fn for_one(&self) -> Self {
+        Self {
+            tolerated: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Goes on without the late events that were found so far, as somebody allowed.
+    pub fn tolerate(&self) {
+        let times = self.mark.borrow().late.times;
+        self.tolerated.store(times, Ordering::Relaxed);
+    }
+
+    /// What stands at one position, and which event is the last one up to another.
     ///
     /// # Errors
     /// When the store cannot be read, or the service has ended.
-    pub async fn look(&self, position: Position) -> Result<(Option<String>, Position), Error> {
+    pub async fn look(&self, at: Position, upto: Position) -> Result<Sight, Error> {
         let mut connection = self.shared.connect().await?;
-        let statement = self.shared.layout.render(include_str!("sql/look.sql"));
-        let reading = sqlx::query(AssertSqlSafe(statement))
-            .bind(position.0)
-            .fetch_one(&mut connection);
-        let row = bounded(self.shared.database.name, READ_TIMEOUT, reading).await?;
-        Ok((row.try_get(0)?, Position(row.try_get(1)?)))
+        self.shared.look(&mut connection, at, upto).await
+    }
+
+    /// Late events that a projection at `after` has not read and that nobody has put up with.
+    fn missed<'a>(&self, mark: &'a Mark, after: Position) -> Option<&'a [Position]> {
+        if mark.late.times <= self.tolerated.load(Ordering::Relaxed) {
+            return None;
+        }
+        mark.late.missed_by(after)
     }
 
     /// Waits until something after `after` is settled, then returns a batch of it at once. Safe to cancel.
@@ -106,11 +127,16 @@ impl Feed {
         limits: BatchLimits,
     ) -> Result<Batch, Error> {
         let mut mark = self.mark.clone();
-        let settled = mark
-            .wait_for(|mark| mark.settled_upto > after)
-            .await
-            .map_err(|_| Error::Ended)?
-            .settled_upto;
+        let (settled, anchor) = {
+            let mark = mark
+                .wait_for(|mark| mark.settled_upto > after || self.missed(mark, after).is_some())
+                .await
+                .map_err(|_| Error::Ended)?;
+            if let Some(positions) = self.missed(&mark, after) {
+                return Err(Error::late(positions));
+            }
+            (mark.settled_upto, mark.anchor.clone())
+        };
         let near = self
             .shared
             .ring
@@ -119,14 +145,17 @@ impl Feed {
             .batch(after, subscription, limits);
         match near {
             Some(batch) => Ok(batch),
-            None => self.read(after, settled, subscription, limits).await,
+            None => {
+                let mark = (settled, anchor);
+                self.read(after, mark, subscription, limits).await
+            }
         }
     }
 
     async fn read(
         &self,
         after: Position,
-        settled: Position,
+        (settled, anchor): (Position, Option<Anchor>),
         subscription: &Subscription,
         limits: BatchLimits,
     ) -> Result<Batch, Error> {
@@ -165,12 +194,20 @@ impl Feed {
             }
             false => upto,
         };
+        check_order(after, &found.events, upto)?;
+        // After the rows: if the store is the one that was proven even now, it was when they were read.
+        let known = anchor.as_ref().map_or(upto, |anchor| anchor.position);
+        let sight = self.shared.look(&mut connection, known, upto).await?;
+        if let Some(anchor) = &anchor {
+            sight.holds(anchor)?;
+        }
         *slot = Some(connection);
         drop(slot);
         self.rows.learn(found.events.len(), found.cut, rows_max);
         Ok(Batch {
             after,
             upto,
+            anchor: sight.last.filter(|last| last.position > after),
             events: found.events,
         })
     }
@@ -224,6 +261,25 @@ impl Shared {
             .await
             .map_err(|_| Error::Database(format!("no answer from the {name} database")))??;
         Ok(connection)
+    }
+
+    async fn look(
+        &self,
+        connection: &mut PgConnection,
+        at: Position,
+        upto: Position,
+    ) -> Result<Sight, Error> {
+        tokio::time::timeout(
+            READ_TIMEOUT,
+            anchor::look(connection, &self.layout, at, upto),
+        )
+        .await
+        .map_err(|_| {
+            Error::Database(format!(
+                "no answer from the {} database",
+                self.database.name
+            ))
+        })?
     }
 
     /// The last position before the next event after `after`, wanted or not; `settled` when there is none.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::event::Position;
+use super::event::{Anchor, Position};
 use crate::database::listener::ListenerState;
 
 /// What the reading service knows of the store; published at every change.
@@ -10,6 +10,10 @@ use crate::database::listener::ListenerState;
 pub struct Mark {
     /// No event can appear at or below this position any more.
     pub settled_upto: Position,
+    /// The last event at or below that position; none before the first session, or when there is none.
+    pub anchor: Option<Anchor>,
+    /// What came to stand at or below `settled_upto` all the same, though no projection read it there.
+    pub late: Late,
     /// Highest position that was seen.
     pub head: Position,
     /// Whether the head was proven once since the service began.
@@ -22,6 +26,15 @@ pub struct Mark {
     pub listener: ListenerState,
     /// Whether the store can be read.
     pub source: SourceState,
+}
+
+/// Events that came later than their place: below a position that was settled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Late {
+    /// Where they stand, in order; the first ones when there are many.
+    pub positions: Vec<Position>,
+    /// How often such events were found.
+    pub times: u64,
 }
 
 /// A gap that a writer may still fill.
@@ -68,6 +81,8 @@ impl Mark {
     pub fn starting(settled_upto: Position) -> Self {
         Self {
             settled_upto,
+            anchor: None,
+            late: Late::default(),
             head: settled_upto,
             proven: false,
             skipped: 0,
@@ -81,6 +96,27 @@ impl Mark {
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.listener == ListenerState::Listening
+    }
+}
+
+impl Late {
+    /// Positions that are kept.
+    const POSITIONS_MAX: usize = 20;
+
+    /// Adds what was found at one time.
+    pub(super) fn found(&mut self, positions: &[Position]) {
+        self.times += 1;
+        self.positions.extend_from_slice(positions);
+        self.positions.sort_unstable();
+        self.positions.dedup();
+        self.positions.truncate(Self::POSITIONS_MAX);
+    }
+
+    /// What a projection that has passed `after` will never read, if there is any.
+    #[must_use]
+    pub fn missed_by(&self, after: Position) -> Option<&[Position]> {
+        let end = self.positions.partition_point(|late| *late <= after);
+        (end > 0).then(|| &self.positions[..end])
     }
 }
 

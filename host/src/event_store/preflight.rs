@@ -1,11 +1,12 @@
 //! What must hold before a store is read: the proof of gaps stands on it.
 
 use sqlx::Row as _;
-use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
 
 use super::error::Error;
 use super::event::Position;
+use super::inspect;
 use super::layout::Layout;
 
 /// Which store it is.
@@ -17,6 +18,40 @@ pub struct StoreIdentity {
     pub system_identifier: String,
     /// Rises with each promotion.
     pub timeline: String,
+    /// Database and table by their object identifiers: another database of the same name has others. Means
+    /// something only as long as the same server runs, so nobody writes it down.
+    pub incarnation: String,
+}
+
+/// Where positions come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sequence {
+    pub(super) oid: Oid,
+    name: String,
+    table: String,
+}
+
+impl Sequence {
+    /// Makes sure that the next number is a new one: the last number drawn, where we may see it, reaches the head.
+    ///
+    /// # Errors
+    /// When later events would get positions that readers have passed.
+    pub(super) fn reaches(&self, drawn: Option<Position>, head: Position) -> Result<(), Error> {
+        match drawn {
+            Some(drawn) if drawn < head => Err(Error::UnsafeSequence {
+                table: self.table.clone(),
+                why: format!(
+                    "it has handed out numbers up to {drawn}, but events stand up to position {head}, so the next ones \
+                     would stand where readers have passed"
+                ),
+                remedy: format!(
+                    "SELECT setval('{}', (SELECT max(position) FROM {}))",
+                    self.name, self.table
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A store that may be read.
@@ -24,8 +59,7 @@ pub struct StoreIdentity {
 pub(super) struct Checked {
     pub(super) identity: StoreIdentity,
     pub(super) table: Oid,
-    /// The last position that was drawn, if we may see it.
-    pub(super) last_drawn: Option<Position>,
+    pub(super) sequence: Sequence,
 }
 
 /// Checks a store on a new session.
@@ -35,7 +69,7 @@ pub(super) async fn check(
 ) -> Result<Checked, Error> {
     let row = sqlx::query(include_str!("sql/preflight.sql"))
         .bind(layout.table())
-        .fetch_one(connection)
+        .fetch_one(&mut *connection)
         .await?;
     if row.try_get::<bool, _>(0)? {
         return Err(Error::Standby);
@@ -44,6 +78,7 @@ pub(super) async fn check(
     let Some(table) = row.try_get::<Option<Oid>, _>(1)? else {
         return Err(Error::NoTable(schema.clone()));
     };
+    hidden(&row, layout)?;
     let cache: Option<i64> = row.try_get(2)?;
     let unsafe_sequence = |why: &str, remedy: &str| Error::UnsafeSequence {
         table: layout.table(),
@@ -82,15 +117,67 @@ pub(super) async fn check(
         ));
     }
     let database: String = row.try_get(8)?;
+    let sequence = Sequence {
+        oid: row.try_get(10)?,
+        name,
+        table: layout.table(),
+    };
+    // Asked before the table, a sequence could seem to be behind it.
+    let head = inspect::head(&mut *connection, layout).await?;
+    let drawn: Option<i64> = sqlx::query_scalar(include_str!("sql/last_drawn.sql"))
+        .bind(sequence.oid)
+        .fetch_one(connection)
+        .await?;
+    sequence.reaches(drawn.map(Position), head)?;
     Ok(Checked {
         identity: StoreIdentity {
             source: format!("{schema}.events@{database}"),
             system_identifier: row.try_get::<Option<String>, _>(6)?.unwrap_or_default(),
             timeline: row.try_get::<Option<String>, _>(7)?.unwrap_or_default(),
+            incarnation: row.try_get(9)?,
         },
         table,
-        last_drawn: row.try_get::<Option<i64>, _>(9)?.map(Position),
+        sequence,
     })
+}
+
+/// Whether a SELECT shows every event: nothing stands between the reader and the rows.
+fn hidden(row: &PgRow, layout: &Layout) -> Result<(), Error> {
+    let table = layout.table();
+    let (kind, user): (String, String) = (row.try_get(11)?, row.try_get(12)?);
+    let (is_secured, may_select): (bool, bool) = (row.try_get(13)?, row.try_get(14)?);
+    let (has_rules, has_heirs): (bool, bool) = (row.try_get(15)?, row.try_get(16)?);
+    let (why, remedy) = if !matches!(kind.as_str(), "r" | "p") {
+        (
+            "it is no table, and what stands behind it cannot be proven".to_owned(),
+            "name the schema of the table itself in [event_store] schema".to_owned(),
+        )
+    } else if !may_select {
+        (
+            format!("the role {user} may not read all its columns"),
+            format!("run `GRANT SELECT ON {table} TO {user}`"),
+        )
+    } else if is_secured {
+        (
+            format!("row-level security applies to the role {user}"),
+            format!(
+                "read as a role with BYPASSRLS, or run `ALTER TABLE {table} DISABLE ROW LEVEL SECURITY`"
+            ),
+        )
+    } else if has_rules {
+        (
+            "rules rewrite what is written to it".to_owned(),
+            format!("drop them (`\\d {table}` lists them)"),
+        )
+    } else if has_heirs {
+        (
+            "other tables inherit from it, with positions of their own".to_owned(),
+            "make them partitions, or end their inheritance".to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::Hidden { table, why, remedy })
 }
 
 /// Checks a store on a new session, and that it is the one that is known.
@@ -101,13 +188,18 @@ pub(super) async fn check_known(
 ) -> Result<Checked, Error> {
     let checked = check(connection, layout).await?;
     match known {
-        Some(known) if *known != checked.identity => Err(Error::OtherStore(format!(
-            "system {} timeline {} instead of system {} timeline {}",
-            checked.identity.system_identifier,
-            checked.identity.timeline,
-            known.system_identifier,
-            known.timeline
-        ))),
+        Some(known) if *known != checked.identity => {
+            let seen = &checked.identity;
+            Err(Error::OtherStore(format!(
+                "system {} timeline {} with the database and table {} instead of system {} timeline {} with {}",
+                seen.system_identifier,
+                seen.timeline,
+                seen.incarnation,
+                known.system_identifier,
+                known.timeline,
+                known.incarnation,
+            )))
+        }
         _ => Ok(checked),
     }
 }

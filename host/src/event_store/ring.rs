@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::BatchLimits;
-use super::event::{Batch, Event, Position, Subscription};
+use super::error::Error;
+use super::event::{self, Batch, Event, Position, Subscription};
 use super::rows::{payload, size};
 
 /// Bounds of what is kept.
@@ -31,12 +32,31 @@ impl Ring {
     }
 
     /// The stretch begins anew: what lies between was not read here.
-    pub(super) fn restart(&mut self, at: Position) {
+    ///
+    /// # Errors
+    /// When that lies before what is already here: it would be read a second time.
+    pub(super) fn restart(&mut self, at: Position) -> Result<(), Error> {
+        if at < self.upto {
+            return Err(Error::out_of_order(at, self.upto));
+        }
         *self = Self::new(at);
+        Ok(())
     }
 
-    /// More of the store, settled up to `upto`.
-    pub(super) fn extend(&mut self, events: Vec<Event>, upto: Position) {
+    /// More of the store: every event after `from` up to `upto`, which are settled.
+    ///
+    /// # Errors
+    /// When it does not begin where the stretch ends, or when its positions do not rise. Nothing is taken then.
+    pub(super) fn extend(
+        &mut self,
+        from: Position,
+        events: Vec<Event>,
+        upto: Position,
+    ) -> Result<(), Error> {
+        if from != self.upto {
+            return Err(Error::out_of_order(from, self.upto));
+        }
+        event::check_order(from, &events, upto)?;
         for event in events {
             self.bytes += size(&event);
             self.events.push_back(Arc::new(event));
@@ -49,6 +69,7 @@ impl Ring {
                 self.from = event.position;
             }
         }
+        Ok(())
     }
 
     /// The wanted events after a position, if the stretch reaches back so far.
@@ -63,7 +84,7 @@ impl Ring {
         }
         let first = self.events.partition_point(|event| event.position <= after);
         let (mut events, mut bytes, mut upto) = (Vec::new(), 0, self.upto);
-        let mut scanned = after;
+        let (mut scanned, mut anchor) = (after, None);
         for event in self.events.iter().skip(first) {
             if subscription.wants(&event.event_type, &event.stream) {
                 bytes += payload(event);
@@ -75,10 +96,12 @@ impl Ring {
                 events.push(Event::clone(event));
             }
             scanned = event.position;
+            anchor = Some(event);
         }
         Some(Batch {
             after,
             upto,
+            anchor: anchor.map(|event| event.anchor()),
             events,
         })
     }
@@ -141,6 +164,7 @@ mod tests {
     fn a_batch_ends_where_a_bound_is_reached_and_never_leaves_a_wanted_event_behind() {
         let mut ring = Ring::new(Position(10));
         ring.extend(
+            Position(10),
             vec![
                 event(11, "A", 5),
                 event(12, "B", 5),
@@ -148,7 +172,8 @@ mod tests {
                 event(15, "A", 5),
             ],
             Position(17),
-        );
+        )
+        .expect("rising");
         check(&ring, 10, 10, 1_000, Some((&[11, 14, 15], 17)));
         check(&ring, 10, 1, 1_000, Some((&[11], 12)));
         check(&ring, 12, 1, 1_000, Some((&[14], 14)));
@@ -159,10 +184,39 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_rise_is_refused_and_changes_nothing() {
+        let mut ring = Ring::new(Position(10));
+        let first = || vec![event(11, "A", 1), event(12, "A", 1)];
+        ring.extend(Position(10), first(), Position(12))
+            .expect("rising");
+        let refused = |ring: &mut Ring, from, positions: &[i64], upto| {
+            let events = positions.iter().map(|&at| event(at, "A", 1)).collect();
+            ring.extend(Position(from), events, Position(upto))
+                .expect_err("does not rise");
+            check(ring, 10, 10, 1_000, Some((&[11, 12], 12)));
+        };
+        // The same look again, as after a session that was lost half way.
+        refused(&mut ring, 10, &[11, 12], 12);
+        refused(&mut ring, 12, &[12, 13], 13);
+        refused(&mut ring, 12, &[13, 13], 13);
+        refused(&mut ring, 12, &[14, 13], 14);
+        refused(&mut ring, 12, &[13, 15], 14);
+        // A stretch that was left out.
+        refused(&mut ring, 13, &[14], 14);
+        ring.restart(Position(11)).expect_err("goes back");
+        ring.restart(Position(12)).expect("goes on");
+    }
+
+    #[test]
     fn what_is_kept_is_bounded() {
         let mut ring = Ring::new(Position(0));
         for position in 1..=40 {
-            ring.extend(vec![event(position, "A", 1 << 20)], Position(position));
+            ring.extend(
+                Position(position - 1),
+                vec![event(position, "A", 1 << 20)],
+                Position(position),
+            )
+            .expect("rising");
         }
         assert!(ring.bytes <= BYTES_MAX);
         assert!(

@@ -31,6 +31,16 @@ pub(super) fn small(layout: &Layout, found: &str) -> String {
     layout.render(&include_str!("sql/small.sql").replace("{found}", found))
 }
 
+/// The statement that also tells what stands from a known event up to the position after which another statement
+/// finds rows; `known` is the parameter that names that event's position.
+pub(super) fn after_known(layout: &Layout, found: &str, known: &str) -> String {
+    layout.render(
+        &include_str!("sql/known.sql")
+            .replace("{found}", found)
+            .replace("{known}", known),
+    )
+}
+
 /// Decodes the rows of [`sized`] or [`small`].
 pub(super) fn found(
     rows: &[PgRow],

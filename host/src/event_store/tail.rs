@@ -5,6 +5,7 @@
 //! begins again after a wait; the mark itself stays, since what was settled is settled. Must never: end because
 //! of an outage, or move the mark without a proof.
 
+mod edits;
 mod look;
 mod session;
 
@@ -22,7 +23,7 @@ use crate::telemetry::metrics::StoreMetrics;
 
 use super::Options;
 use super::error::Error;
-use super::event::Position;
+use super::event::{Anchor, Position};
 use super::feed::{Feed, Rows, Shared};
 use super::layout::Layout;
 use super::mark::{Mark, SourceState};
@@ -72,6 +73,7 @@ impl Service {
             mark: seen,
             shared: Arc::clone(&shared),
             rows: Rows::unlimited(),
+            tolerated: Arc::default(),
         };
         let service = Self {
             options,
@@ -88,6 +90,13 @@ impl Service {
     #[must_use]
     pub fn expecting(self, identity: StoreIdentity) -> Self {
         self.identity.send_replace(Some(identity));
+        self
+    }
+
+    /// Begins only where this event, the last one that was read, still stands.
+    #[must_use]
+    pub fn anchored(self, anchor: Anchor) -> Self {
+        self.mark.send_modify(|mark| mark.anchor = Some(anchor));
         self
     }
 
@@ -180,8 +189,22 @@ impl Service {
         wake: &Notify,
         listener: &watch::Receiver<ListenerState>,
     ) -> Result<std::convert::Infallible, Error> {
-        let mark = self.mark.borrow().settled_upto;
-        let mut session = Session::open(&self.options, &self.layout, mark, &self.identity).await?;
+        let (mark, anchor) = {
+            let mark = self.mark.borrow();
+            (mark.settled_upto, mark.anchor.clone())
+        };
+        let mut session = Session::open(
+            &self.options,
+            &self.layout,
+            mark,
+            anchor.as_ref(),
+            &self.identity,
+        )
+        .await?;
+        if anchor.is_none() && mark > Position(0) {
+            let anchor = session.anchor().cloned();
+            self.mark.send_modify(|mark| mark.anchor = anchor);
+        }
         self.begin(&mut session).await?;
         loop {
             let begun = Instant::now();
@@ -189,6 +212,9 @@ impl Service {
             while look == Look::More {
                 let listening = *listener.borrow();
                 look = self.look(&mut session, listening).await?;
+                let settled = self.mark.borrow().settled_upto;
+                let late = session.look_for_edits(settled).await?;
+                self.found_late(&late)?;
             }
             let hurry = session
                 .proof()
@@ -205,6 +231,19 @@ impl Service {
                 () = tokio::time::sleep(wait - looked) => {}
             }
         }
+    }
+
+    /// Events that no reader will find where they stand: whoever has passed them stops, and who comes to them
+    /// later finds them in the table, no more in the ring.
+    fn found_late(&self, positions: &[Position]) -> Result<(), Error> {
+        if positions.is_empty() {
+            return Ok(());
+        }
+        let error = Error::late(positions);
+        tracing::error!(%error, "projections that have passed them stop");
+        self.ring().restart(self.mark.borrow().settled_upto)?;
+        self.mark.send_modify(|mark| mark.late.found(positions));
+        Ok(())
     }
 
     fn ring(&self) -> std::sync::MutexGuard<'_, Ring> {

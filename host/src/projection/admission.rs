@@ -18,6 +18,7 @@ use crate::database::identifier::Identifier;
 use crate::database::session::bounded;
 use crate::error::{Class, Code};
 use crate::event_store::Feed;
+use crate::event_store::anchor::Sight;
 use crate::plugin::Plugin;
 use crate::read_model::checkpoint::{Checkpoint, Checkpoints, Failure as Row};
 use crate::read_model::schema::{self, Generation};
@@ -138,24 +139,36 @@ impl Admission<'_> {
     ) -> Result<bool, Failure> {
         let name = self.connections.database();
         let accepted = row.accepted.as_deref() == Some("store");
-        let Some((position, id)) = &row.last_event else {
-            return Ok(true);
-        };
-        let looking = self.feed.look(*position);
-        let (found, head) = looking
-            .await
-            .map_err(|error| Failure::transient(error.to_string()))?;
-        if found.as_ref() == Some(id) {
-            if accepted {
-                let clearing = self.checkpoints.accepted(connection, &generation.key);
-                bounded(name, ANSWER_TIMEOUT, clearing).await?;
-            }
-            return Ok(true);
-        }
         if accepted {
-            let accepting = self
-                .checkpoints
-                .accept_store(connection, &generation.key, head);
+            self.feed.tolerate();
+        }
+        let known = row.last_event.as_ref();
+        let at = known.map_or(row.position, |known| known.position);
+        let Sight { found, last, head } = self.feed.look(at, row.position).await?;
+        let what = match (known, found) {
+            (Some(known), found) if found.as_ref() != Some(&known.id) => {
+                let there = match found {
+                    Some(other) => format!("the event {other} instead of {}", known.id),
+                    None => format!("no event, but {} was read there", known.id),
+                };
+                format!("at position {at} the event store holds {there}")
+            }
+            _ if row.position > head => format!(
+                "the checkpoint stands at position {}, but the event store ends at {head}",
+                row.position
+            ),
+            _ => {
+                if accepted {
+                    let clearing = self.checkpoints.accepted(connection, &generation.key);
+                    bounded(name, ANSWER_TIMEOUT, clearing).await?;
+                }
+                return Ok(true);
+            }
+        };
+        if accepted {
+            let accepting =
+                self.checkpoints
+                    .accept_store(connection, &generation.key, head, last.as_ref());
             let accepted = bounded(name, ANSWER_TIMEOUT, accepting).await?;
             tracing::warn!(
                 projection = generation.key.projection,
@@ -165,13 +178,8 @@ impl Admission<'_> {
             );
             return Ok(accepted);
         }
-        let what = match found {
-            Some(other) => format!("the event {other} instead of {id}"),
-            None => format!("no event, but {id} was read there"),
-        };
         let message = format!(
-            "{}: at position {position} the event store holds {what}: it was restored, or lost events when it failed \
-             over; rows of lost events stay. `projector-host resume {} --accept-store` goes on after position {}",
+            "{}: {what}: it was restored, or lost events when it failed over; rows of lost events stay. `projector-host resume {} --accept-store` goes on after position {}",
             Code(804),
             generation.key.projection,
             row.position.min(head),

@@ -2,6 +2,7 @@
 
 use crate::database::error::Error as DatabaseError;
 use crate::error::{Class, Code};
+use crate::event_store;
 use crate::event_store::event::Event;
 use crate::guest::error::{CallError, Category};
 use crate::guest::thread::ThreadError;
@@ -129,6 +130,22 @@ impl From<write::Error> for Failure {
             event: error.event(),
             place: Some(place),
             message: error.to_string(),
+        }
+    }
+}
+
+impl From<event_store::Error> for Failure {
+    fn from(error: event_store::Error) -> Self {
+        let (class, category) = match &error {
+            event_store::Error::Late { .. } => (Class::Fatal, STORE_CHANGED),
+            // The reader notices, too, and ends the term; the next one asks whether the checkpoint fits.
+            event_store::Error::OtherStore(_) => (Class::Transient, STORE_CHANGED),
+            _ => (error.class(), "database"),
+        };
+        Self {
+            class,
+            category,
+            ..Self::transient(error.to_string())
         }
     }
 }

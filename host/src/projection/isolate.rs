@@ -221,6 +221,7 @@ impl Isolation<'_> {
         let nothing = Batch {
             after: self.from,
             upto: self.upto,
+            anchor: None,
             events: Vec::new(),
         };
         self.commit(&nothing, None, Waiting::default())

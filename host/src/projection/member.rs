@@ -19,7 +19,7 @@ use crate::plugin::{Loader, Plugin};
 use crate::read_model::check::Shapes;
 use crate::read_model::checkpoint::{Checkpoints, GenerationKey};
 use crate::read_model::lookup::Source;
-use crate::read_model::schema::{self, Filler, Generation};
+use crate::read_model::schema::{self, Filler, Generation, Start};
 
 use super::admission::{Admission, Admitted};
 use super::commit::Target;
@@ -288,6 +288,16 @@ impl Member {
                 schema::Error::Database(DatabaseError::Driver(error.to_string()))
             })?,
         };
+        // What stands before the beginning was passed over, and must not change either.
+        let anchor = match start {
+            Position(0) => None,
+            start => {
+                let looking = self.feed.look(start, start).await;
+                looking
+                    .map_err(|error| DatabaseError::Driver(error.to_string()))?
+                    .last
+            }
+        };
         let name = self.shared.write.database();
         let mut loan = bounded(name, CONTROL_TIMEOUT, self.shared.write.lend()).await?;
         let filler = Filler {
@@ -300,7 +310,10 @@ impl Member {
             &self.checkpoints,
             &self.shared.readers,
             filler,
-            start,
+            Start {
+                position: start,
+                anchor,
+            },
         );
         let limit = CONTROL_TIMEOUT * 3;
         let made = tokio::time::timeout(limit, ensuring).await;

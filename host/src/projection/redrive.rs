@@ -196,10 +196,6 @@ impl Runner {
 
     /// The letter's event, or none when the plugin does not want it any more: then it passes as it is.
     async fn event_of(&self, due: &Due) -> Result<Option<Event>, Failure> {
-        let transient = |error: crate::event_store::Error| Failure {
-            class: error.class(),
-            ..Failure::transient(error.to_string())
-        };
         let wanted = &self.work.plugin.manifest.subscription;
         let limits = BatchLimits {
             events_max: 1,
@@ -207,11 +203,11 @@ impl Runner {
         };
         let before = Position(due.position.0 - 1);
         let batch = self.feed.next(before, wanted, limits).await;
-        let first = batch.map_err(transient)?.events.into_iter().next();
+        let first = batch?.events.into_iter().next();
         let found = first.filter(|event| event.position == due.position);
         let id = match &found {
             Some(event) => Some(event.id.clone()),
-            None => self.feed.look(due.position).await.map_err(transient)?.0,
+            None => self.feed.look(due.position, due.position).await?.found,
         };
         if id.as_deref() == Some(&due.event_id) {
             return Ok(found);

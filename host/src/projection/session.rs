@@ -230,14 +230,10 @@ impl Session<'_> {
 /// Where a batch takes the checkpoint.
 #[must_use]
 pub fn step(batch: &Batch, from: Position, revision: i64) -> Step {
-    let last_event = batch
-        .events
-        .last()
-        .map(|event| (event.position, event.id.clone()));
     Step {
         from,
         to: batch.upto,
-        last_event,
+        last_event: batch.anchor.clone(),
         revision,
     }
 }
@@ -266,6 +262,7 @@ fn guest_stage(
                     let nothing = Batch {
                         after: Position(0),
                         upto: Position(0),
+                        anchor: None,
                         events: Vec::new(),
                     };
                     (nothing, Err(failure))

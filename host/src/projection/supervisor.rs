@@ -103,7 +103,7 @@ impl Supervisor {
                     since: begun,
                     roster: self.roster.clone(),
                     shared: self.shared.clone(),
-                    feed: self.feed.clone(),
+                    feed: self.feed.for_one(),
                     checkpoints: checkpoints.clone(),
                     lease: self.leadership.lease.clone(),
                     revision,
@@ -307,6 +307,8 @@ async fn save_mark(
             .bind(held.map(|held| crate::database::micros::Micros(held.since_micros())))
             .bind(held.map(crate::event_store::Held::writers_json))
             .bind(may_be_lost)
+            .bind(mark.anchor.as_ref().map(|anchor| anchor.position.0))
+            .bind(mark.anchor.as_ref().map(|anchor| anchor.id.as_str()))
             .execute(&mut *transaction)
             .await?;
     }

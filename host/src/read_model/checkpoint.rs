@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::database::error::Error;
 use crate::database::identifier::Identifier;
 use crate::database::template::render;
-use crate::event_store::event::Position;
+use crate::event_store::event::{Anchor, Position};
 
 /// Which term a leader writes under.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +37,8 @@ pub struct GenerationKey {
 pub struct Checkpoint {
     /// Everything up to here is in the tables.
     pub position: Position,
-    /// The last event that was applied, if any: position and identifier.
-    pub last_event: Option<(Position, String)>,
+    /// The last event that was scanned, wanted or not, if any.
+    pub last_event: Option<Anchor>,
     /// Term that may change it.
     pub term: i64,
     /// Identity of that term.
@@ -66,8 +66,8 @@ pub struct Step {
     pub from: Position,
     /// Where it goes.
     pub to: Position,
-    /// The last event of the batch, if it has any.
-    pub last_event: Option<(Position, String)>,
+    /// The last event of the stretch, wanted or not, if it has any.
+    pub last_event: Option<Anchor>,
     /// The revision under which the batch was made.
     pub revision: i64,
 }
@@ -181,7 +181,7 @@ impl Checkpoints {
         step: &Step,
     ) -> Result<(String, PgArguments), Error> {
         let (event_position, event_id) = match &step.last_event {
-            Some((position, id)) => (Some(position.0), Some(id.as_str())),
+            Some(anchor) => (Some(anchor.position.0), Some(anchor.id.as_str())),
             None => (None, None),
         };
         let mut values = PgArguments::default();
@@ -409,7 +409,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Goes on with another store, whose head is `head`, if somebody allowed it.
+    /// Goes on with another store, whose head is `head`, if somebody allowed it. What stands in it up to the
+    /// checkpoint's new place ends with `last`.
     ///
     /// # Errors
     /// When the database does not take the statement.
@@ -418,10 +419,13 @@ impl Checkpoints {
         connection: &mut PgConnection,
         key: &GenerationKey,
         head: Position,
+        last: Option<&Anchor>,
     ) -> Result<bool, Error> {
         let done = self
             .bind_key(include_str!("sql/accept_store.sql"), key)
             .bind(head.0)
+            .bind(last.map(|last| last.position.0))
+            .bind(last.map(|last| last.id.as_str()))
             .execute(connection)
             .await?;
         Ok(done.rows_affected() == 1)
@@ -497,10 +501,10 @@ fn decode(row: &PgRow) -> Result<Checkpoint, sqlx::Error> {
     let attempts: Option<i64> = row.try_get(12)?;
     Ok(Checkpoint {
         position: Position(row.try_get(0)?),
-        last_event: last
-            .0
-            .zip(last.1)
-            .map(|(position, id)| (Position(position), id)),
+        last_event: last.0.zip(last.1).map(|(position, id)| Anchor {
+            position: Position(position),
+            id,
+        }),
         term: row.try_get(3)?,
         term_id: row.try_get(4)?,
         revision: row.try_get(5)?,

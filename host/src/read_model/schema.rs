@@ -14,7 +14,7 @@ use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::{Identifier, IdentifierError};
 use crate::database::template::render;
 use crate::error::{Class, Code};
-use crate::event_store::event::Position;
+use crate::event_store::event::{Anchor, Position};
 use crate::plugin::manifest::{Manifest, Table};
 
 use super::checkpoint::{Checkpoints, GenerationKey};
@@ -182,6 +182,15 @@ pub async fn live(
     }))
 }
 
+/// Where a projection begins.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// After this position.
+    pub position: Position,
+    /// The last event up to there, if any.
+    pub anchor: Option<Anchor>,
+}
+
 /// The live generation of a projection; creates the first one, with its tables and views, when there is none.
 ///
 /// # Errors
@@ -191,7 +200,7 @@ pub async fn ensure(
     checkpoints: &Checkpoints,
     readers: &Identifier,
     filler: Filler<'_>,
-    start: Position,
+    start: Start,
 ) -> Result<Generation, Error> {
     let Filler {
         manifest,
@@ -250,15 +259,18 @@ pub async fn ensure(
         .bind(sha256)
         .bind(&manifest.version)
         .bind(description.to_string())
-        .bind(start.0)
+        .bind(start.position.0)
         .execute(&mut *transaction)
         .await?;
+    let anchor = start.anchor.as_ref();
     sqlx::query(render(include_str!("sql/insert_checkpoint.sql")))
         .bind(&key.projection)
         .bind(key.generation)
-        .bind(start.0)
+        .bind(start.position.0)
         .bind(checkpoints.fence().term)
         .bind(checkpoints.fence().term_id)
+        .bind(anchor.map(|anchor| anchor.position.0))
+        .bind(anchor.map(|anchor| anchor.id.as_str()))
         .execute(&mut *transaction)
         .await?;
     transaction.commit().await?;
@@ -269,7 +281,7 @@ pub async fn ensure(
         sha256,
         plugin_version,
         description,
-        start,
+        start: start.position,
         former: Vec::new(),
         note: None,
     })

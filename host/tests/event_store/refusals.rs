@@ -97,18 +97,9 @@ async fn another_store_than_the_expected_one_is_refused_by_the_service_and_by_th
 #[tokio::test]
 async fn a_role_that_may_only_read_the_table_is_enough() {
     let store = Store::create().await;
-    let role = format!("reader_{}", store.database.name());
     let mut writer = store.writer("importer").await;
-    writer
-        .run(&format!(
-            "CREATE ROLE {role} LOGIN;
-             GRANT USAGE ON SCHEMA event_store TO {role};
-             GRANT SELECT ON event_store.events TO {role}"
-        ))
-        .await;
-    let url = store.url().replace("postgres@", &format!("{role}@"));
-    assert_ne!(url, store.url());
-    let reader = Reader::start(options(&url), Position(0));
+    let role = Role::create(&store, &mut writer).await;
+    let reader = Reader::start(options(role.url()), Position(0));
     let mut slow = store.writer("slow").await;
     slow.run("BEGIN").await;
     slow.one("a").await;
@@ -121,12 +112,7 @@ async fn a_role_that_may_only_read_the_table_is_enough() {
     reader.settled(Position(2)).await;
     assert_eq!(reader.positions(Position(2)).await, [1, 2]);
     drop(reader);
-    writer.run(&format!("DROP OWNED BY {role}")).await;
-    let kill = format!(
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{role}'"
-    );
-    writer.until(&kill, 0).await;
-    writer.run(&format!("DROP ROLE {role}")).await;
+    role.drop(&mut writer).await;
 }
 
 #[tokio::test]

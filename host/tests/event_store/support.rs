@@ -202,6 +202,23 @@ impl Reader {
         assert_eq!(mark.settled_upto, Position(settled), "{mark:?}");
     }
 
+    /// Waits until the reader's session has looked at the end of the table's file twice from now on.
+    pub async fn watched_twice(&self, observer: &mut Writer) {
+        let sql = "SELECT coalesce(max(extract(epoch FROM query_start) * 1000000), 0)::bigint FROM pg_stat_activity
+                   WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%pg_relation_filenode%'";
+        let mut seen = std::collections::HashSet::from([0, observer.number(sql).await]);
+        let before = seen.len();
+        let asking = async {
+            while seen.len() < before + 2 {
+                seen.insert(observer.number(sql).await);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, asking).await.is_err() {
+            panic!("the end of the file was not looked at");
+        }
+    }
+
     /// The positions of all events up to a position, as a projection gets them.
     pub async fn positions(&self, upto: Position) -> Vec<i64> {
         let batches = read(
@@ -279,4 +296,45 @@ pub fn types(types: &[&str]) -> Subscription {
 /// The URL's session purposes that tests look for.
 pub fn application_name(url: &str, purpose: &Purpose) -> String {
     database(url).application_name(purpose)
+}
+
+/// A role that may read the events, and nothing else.
+pub struct Role {
+    name: String,
+    url: String,
+}
+
+impl Role {
+    pub async fn create(store: &Store, owner: &mut Writer) -> Self {
+        let name = format!("reader_{}", store.database.name());
+        owner
+            .run(&format!(
+                "CREATE ROLE {name} LOGIN;
+                 GRANT USAGE ON SCHEMA event_store TO {name};
+                 GRANT SELECT ON event_store.events TO {name}"
+            ))
+            .await;
+        let url = store.url().replace("postgres@", &format!("{name}@"));
+        assert_ne!(url, store.url());
+        Self { name, url }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Roles belong to the whole server: it goes, with its sessions.
+    pub async fn drop(self, owner: &mut Writer) {
+        let name = self.name;
+        owner.run(&format!("DROP OWNED BY {name}")).await;
+        let kill = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{name}'"
+        );
+        owner.until(&kill, 0).await;
+        owner.run(&format!("DROP ROLE {name}")).await;
+    }
 }

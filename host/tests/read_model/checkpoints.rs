@@ -1,6 +1,6 @@
 //! The fence: who may move a checkpoint, and who may not.
 
-use projector_host::event_store::event::Position;
+use projector_host::event_store::event::{Anchor, Position};
 use projector_host::read_model::checkpoint::{Checkpoints, Failure, Missed, Step};
 use projector_host::read_model::control::Control;
 use sqlx::Executor as _;
@@ -11,7 +11,10 @@ fn step(from: i64, to: i64, revision: i64) -> Step {
     Step {
         from: Position(from),
         to: Position(to),
-        last_event: Some((Position(to), "id".to_owned())),
+        last_event: Some(Anchor {
+            position: Position(to),
+            id: "id".to_owned(),
+        }),
         revision,
     }
 }
@@ -83,7 +86,7 @@ async fn only_the_term_that_stands_in_the_row_moves_it_and_only_from_where_it_st
         .expect("a row");
     assert_eq!(
         (row.position, row.last_event),
-        (Position(8), Some((Position(8), "id".to_owned())))
+        (Position(8), step(7, 8, 0).last_event)
     );
 }
 

@@ -3,7 +3,7 @@
 use projector_host::database::identifier::Identifier;
 use projector_host::database::migrate::{self, Target};
 use projector_host::database::session::{Database, Purpose};
-use projector_host::event_store::event::{Event, Position, Subscription};
+use projector_host::event_store::event::{Anchor, Event, Position, Subscription};
 use projector_host::guest::bindings::{Cell, Change, RowKey, Value, Write};
 use projector_host::guest::writes::{Keys, Writes};
 use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
@@ -64,7 +64,7 @@ impl Site {
                 sha256: DIGEST,
                 bytes: b"no plugin",
             },
-            Position(0),
+            schema::Start::default(),
         )
         .await
     }
@@ -119,7 +119,10 @@ pub fn step(from: i64, to: i64) -> Step {
     Step {
         from: Position(from),
         to: Position(to),
-        last_event: Some((Position(to), "id".to_owned())),
+        last_event: Some(Anchor {
+            position: Position(to),
+            id: "id".to_owned(),
+        }),
         revision: 0,
     }
 }

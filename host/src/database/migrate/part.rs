@@ -71,6 +71,11 @@ impl Part {
                     name: "plugins",
                     template: include_str!("../../../../migrations/read_model/0003_plugins.sql"),
                 },
+                Migration {
+                    version: 4,
+                    name: "anchors",
+                    template: include_str!("../../../../migrations/read_model/0004_anchors.sql"),
+                },
             ],
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::database::listener::ListenerState;
 use crate::event_store::error::Error;
-use crate::event_store::event::Position;
+use crate::event_store::event::{Anchor, Event, Position};
 use crate::event_store::gap::{deliverable, missing};
 use crate::event_store::mark::{Held, Mark, SourceState};
 
@@ -29,8 +29,14 @@ pub(super) enum Look {
     Waiting,
 }
 
-/// What a look makes known.
+/// What a look makes known, once nothing of it can fail any more.
 struct Told {
+    /// The mark that the look began at.
+    from: Position,
+    /// The events up to `settled`; none when only positions were read.
+    events: Option<Vec<Event>>,
+    /// The last event up to `settled`.
+    anchor: Option<Anchor>,
     settled: Position,
     head: Position,
     /// Something is missing after `settled` that is not settled.
@@ -56,13 +62,16 @@ impl Service {
         listener: ListenerState,
     ) -> Result<Look, Error> {
         session.observe().await?;
-        let mark = self.mark.borrow().settled_upto;
+        let (mark, anchor) = {
+            let mark = self.mark.borrow();
+            (mark.settled_upto, mark.anchor.clone())
+        };
         let far = session.proof().is_some_and(|running| running.whole)
             || session.floor().0 - mark.0 > NEAR_DISTANCE;
         if far {
-            self.look_far(session, mark, listener).await
+            self.look_far(session, mark, anchor, listener).await
         } else {
-            self.look_near(session, mark, listener).await
+            self.look_near(session, mark, anchor, listener).await
         }
     }
 
@@ -70,9 +79,12 @@ impl Service {
         &self,
         session: &mut Session,
         mark: Position,
+        anchor: Option<Anchor>,
         listener: ListenerState,
     ) -> Result<Look, Error> {
-        let found = session.rows(mark, NEAR_EVENTS_MAX, NEAR_BYTES_MAX).await?;
+        let found = session
+            .rows(mark, anchor.as_ref(), NEAR_EVENTS_MAX, NEAR_BYTES_MAX)
+            .await?;
         let last = found.events.last().map(|event| event.position);
         let positions = || found.events.iter().map(|event| event.position);
         let count = deliverable(mark, session.floor(), positions());
@@ -84,9 +96,6 @@ impl Service {
         let mut settled = events.last().map_or(mark, |event| event.position);
         if !gap && !cut {
             settled = settled.max(session.floor());
-        }
-        if settled > mark {
-            self.ring().extend(events, settled);
         }
         // Beyond a cut the head is not seen; otherwise it is the last row.
         let head = if cut {
@@ -106,13 +115,16 @@ impl Service {
         self.publish(
             session,
             Told {
+                from: mark,
+                anchor: events.last().map(Event::anchor).or(anchor),
+                events: Some(events),
                 settled,
                 head,
                 gap: gap && !passable,
                 skipped,
                 listener,
             },
-        );
+        )?;
         Ok(if passable || (cut && !gap) {
             Look::More
         } else {
@@ -125,6 +137,7 @@ impl Service {
         &self,
         session: &mut Session,
         mark: Position,
+        anchor: Option<Anchor>,
         listener: ListenerState,
     ) -> Result<Look, Error> {
         let settled = if session.floor() > mark {
@@ -134,19 +147,20 @@ impl Service {
             let count = deliverable(mark, session.floor(), positions.iter().copied());
             count.checked_sub(1).map_or(mark, |last| positions[last])
         };
-        if settled > mark {
-            self.ring().restart(settled);
-            session.passed(settled);
-        }
-        let head = session.head().await?;
+        let sight = session.look(anchor.as_ref(), settled).await?;
+        let head = sight.head;
+        session.passed(settled);
         let told = Told {
+            from: mark,
+            anchor: sight.last,
+            events: None,
             settled,
             head,
             gap: settled == mark && head > settled,
             skipped: 0,
             listener,
         };
-        self.publish(session, told);
+        self.publish(session, told)?;
         Ok(if settled > mark {
             Look::More
         } else {
@@ -154,7 +168,16 @@ impl Service {
         })
     }
 
-    fn publish(&self, session: &Session, told: Told) {
+    /// The last step of a look: nothing is awaited here, so that a look is published as a whole or not at all.
+    /// Whoever follows a look that failed half way begins at the same mark, and at the same end of the ring.
+    fn publish(&self, session: &Session, told: Told) -> Result<(), Error> {
+        if told.settled > told.from {
+            let mut ring = self.ring();
+            match told.events {
+                Some(events) => ring.extend(told.from, events, told.settled)?,
+                None => ring.restart(told.settled)?,
+            }
+        }
         // Proven: no row above the mark is left whose predecessors are in doubt.
         let at_head = session.proof().is_none() && !told.gap && told.settled >= told.head;
         if told.skipped > 0 {
@@ -177,6 +200,8 @@ impl Service {
             }
             let next = Mark {
                 settled_upto: told.settled.max(mark.settled_upto),
+                anchor: told.anchor,
+                late: mark.late.clone(),
                 head: told.head.max(mark.head).max(told.settled),
                 proven: mark.proven || at_head,
                 skipped: mark.skipped + told.skipped,
@@ -188,5 +213,6 @@ impl Service {
             *mark = next;
             changed
         });
+        Ok(())
     }
 }

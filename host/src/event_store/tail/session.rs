@@ -5,14 +5,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use sqlx::postgres::PgConnection;
 use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr as _, SqlStr};
 use tokio::sync::watch;
 
 use crate::database::micros::Micros;
 use crate::database::session::{self, Database, Purpose, attended};
 
+use crate::event_store::anchor::{self, Anchor, Sight};
 use crate::event_store::error::Error;
 use crate::event_store::event::Position;
 use crate::event_store::feed::CAREFUL_READS;
@@ -23,6 +24,8 @@ use crate::event_store::preflight::{self, StoreIdentity};
 use crate::event_store::rows::{self, Found};
 use crate::event_store::{GapProof, Options};
 
+use super::edits::Edits;
+
 /// Longest wait for one statement; the server's own limit is shorter.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(35);
 
@@ -30,6 +33,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(35);
 pub(super) struct Session {
     connection: PgConnection,
     database: Database,
+    layout: Layout,
     statements: Statements,
     gap_proof: GapProof,
     table: Oid,
@@ -38,6 +42,8 @@ pub(super) struct Session {
     running: Option<Running>,
     /// Reads that weigh payloads before they ask for them, from here on.
     careful: u32,
+    anchor: Option<Anchor>,
+    edits: Edits,
 }
 
 /// What is asked again and again, as text.
@@ -48,6 +54,7 @@ struct Statements {
     /// Rows that are weighed.
     sized: SqlStr,
     positions: SqlStr,
+    edits: SqlStr,
 }
 
 /// A proof that is not complete yet.
@@ -68,6 +75,7 @@ impl Session {
         options: &Options,
         layout: &Layout,
         settled_upto: Position,
+        anchor: Option<&Anchor>,
         identity: &watch::Sender<Option<StoreIdentity>>,
     ) -> Result<Self, Error> {
         let mut connection = options.database.connect(&Purpose::Read).await?;
@@ -75,29 +83,60 @@ impl Session {
         let known = identity.borrow().clone();
         let checking = preflight::check_known(&mut connection, layout, known.as_ref());
         let checked = within(database, checking).await?;
-        if checked.last_drawn.is_some_and(|last| last < settled_upto) {
-            return Err(Error::OtherStore(format!(
-                "its last position is {}, but it was read up to {settled_upto}",
-                checked.last_drawn.unwrap_or_default()
-            )));
-        }
         within(database, async {
             Ok(session::apply_by_position(&mut connection).await?)
         })
         .await?;
+        // What was read must still stand there, and something must have stood there if anything was read.
+        let known_at = anchor.map_or(settled_upto, |anchor| anchor.position);
+        let looking = anchor::look(&mut connection, layout, known_at, settled_upto);
+        let sight = within(database, looking).await?;
+        match anchor {
+            Some(anchor) => sight.holds(anchor)?,
+            None if settled_upto > sight.head => {
+                return Err(Error::OtherStore(format!(
+                    "its last event stands at position {}, but it was read up to {settled_upto}",
+                    sight.head
+                )));
+            }
+            None => {}
+        }
         if known.is_none() {
             identity.send_replace(Some(checked.identity));
         }
         Ok(Self {
             connection,
             database: options.database.clone(),
+            layout: layout.clone(),
             statements: Statements::new(layout),
             gap_proof: options.gap_proof,
             table: checked.table,
             floor: settled_upto,
             running: None,
             careful: 0,
+            anchor: sight.last,
+            edits: Edits::new(checked.table, checked.sequence),
         })
+    }
+
+    /// The last event up to the mark with which the session began.
+    pub(super) fn anchor(&self) -> Option<&Anchor> {
+        self.anchor.as_ref()
+    }
+
+    /// Looks for what must not happen below the mark, if it was not looked for lately. Returns the positions of
+    /// events that came late.
+    pub(super) async fn look_for_edits(
+        &mut self,
+        settled: Position,
+    ) -> Result<Vec<Position>, Error> {
+        if !self.edits.is_due() {
+            return Ok(Vec::new());
+        }
+        let looking = self
+            .edits
+            .look(&mut self.connection, &self.statements.edits, settled);
+        attended(&self.database, STATEMENT_TIMEOUT, looking).await?
     }
 
     pub(super) fn floor(&self) -> Position {
@@ -181,6 +220,21 @@ impl Session {
         Ok((holders, writers))
     }
 
+    /// Makes sure that the last known event still stands there, and tells the last one up to a position.
+    pub(super) async fn look(
+        &mut self,
+        known: Option<&Anchor>,
+        upto: Position,
+    ) -> Result<Sight, Error> {
+        let at = known.map_or(upto, |known| known.position);
+        let looking = anchor::look(&mut self.connection, &self.layout, at, upto);
+        let sight = attended(&self.database, STATEMENT_TIMEOUT, looking).await??;
+        if let Some(known) = known {
+            sight.holds(known)?;
+        }
+        Ok(sight)
+    }
+
     /// The highest visible position.
     pub(super) async fn head(&mut self) -> Result<Position, Error> {
         let reading = sqlx::query(self.statements.head.clone()).fetch_one(&mut self.connection);
@@ -188,15 +242,19 @@ impl Session {
         Ok(Position(row.try_get(0)?))
     }
 
-    /// All rows after a position, up to a number and to a size.
+    /// All rows after a position, up to a number and to a size. In the same snapshot the last known event must
+    /// stand where it was read, and nothing between it and that position.
     pub(super) async fn rows(
         &mut self,
         after: Position,
+        known: Option<&Anchor>,
         events_max: i64,
         bytes_max: i64,
     ) -> Result<Found, Error> {
         if self.careful == 0 {
-            let found = self.read(false, after, events_max, bytes_max).await?;
+            let found = self
+                .read(false, after, known, events_max, bytes_max)
+                .await?;
             if !found.withheld {
                 return Ok(found);
             }
@@ -204,13 +262,14 @@ impl Session {
         } else {
             self.careful -= 1;
         }
-        self.read(true, after, events_max, bytes_max).await
+        self.read(true, after, known, events_max, bytes_max).await
     }
 
     async fn read(
         &mut self,
         weigh: bool,
         after: Position,
+        known: Option<&Anchor>,
         events_max: i64,
         bytes_max: i64,
     ) -> Result<Found, Error> {
@@ -225,10 +284,13 @@ impl Session {
             true => query.bind(bytes_max),
             false => query,
         };
-        let reading = query.fetch_all(&mut self.connection);
+        let first = known.map_or(after.0 + 1, |known| known.position.0);
+        let reading = query.bind(first).fetch_all(&mut self.connection);
         let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        Ok(rows::found(&found, events_max, bytes_max)?)
+        let (before, found) = split(&found, after)?;
+        continues(known, before)?;
+        Ok(rows::found(found, events_max, bytes_max)?)
     }
 
     /// The positions after a position, up to a number.
@@ -255,11 +317,38 @@ impl Statements {
         let tail = include_str!("../sql/tail.sql");
         Self {
             head: text(layout.render(include_str!("../sql/head.sql"))),
-            small: text(rows::small(layout, tail)),
-            sized: text(rows::sized(layout, tail)),
+            small: text(rows::after_known(layout, &rows::small(layout, tail), "$3")),
+            sized: text(rows::after_known(layout, &rows::sized(layout, tail), "$4")),
             positions: text(layout.render(include_str!("../sql/positions.sql"))),
+            edits: text(layout.render(include_str!("../sql/edits.sql"))),
         }
     }
+}
+
+/// The rows up to a position, and those after it.
+fn split(rows: &[PgRow], after: Position) -> Result<(&[PgRow], &[PgRow]), sqlx::Error> {
+    let mut before = 0;
+    for row in rows {
+        if row.try_get::<i64, _>(0)? > after.0 {
+            break;
+        }
+        before += 1;
+    }
+    Ok(rows.split_at(before))
+}
+
+/// Makes sure that the known event stands first, and nothing else between it and the mark.
+fn continues(known: Option<&Anchor>, rows: &[PgRow]) -> Result<(), Error> {
+    let Some(known) = known else { return Ok(()) };
+    let mut rows = rows.iter();
+    let first = match rows.next() {
+        Some(row) => Some((row.try_get::<i64, _>(0)?, row.try_get::<uuid::Uuid, _>(1)?)),
+        None => None,
+    };
+    let found = first
+        .filter(|(position, _)| *position == known.position.0)
+        .map(|(_, id)| id.to_string());
+    anchor::same(known, found.as_deref())
 }
 
 fn waited_for(proof: &Proof, holders: &[Holder], writers: Vec<Writer>) -> Vec<Writer> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::database::backoff;
 use crate::error::Class;
-use crate::event_store::event::{Batch, Event, Position};
+use crate::event_store::event::{Anchor, Batch, Event, Position};
 use crate::read_model::checkpoint::Missed;
 
 use super::{Isolation, Mode};
@@ -111,7 +111,10 @@ impl Isolation<'_> {
         let mut step = step(piece, self.from, self.checkpoint.revision);
         if step.last_event.is_none() {
             let last = self.letters.last();
-            step.last_event = last.map(|letter| (letter.position, letter.event_id.clone()));
+            step.last_event = last.map(|letter| Anchor {
+                position: letter.position,
+                id: letter.event_id.clone(),
+            });
         }
         let before = self.letters.len();
         self.letters.append(&mut waiting.letters);

@@ -1,6 +1,6 @@
 //! How a failed batch is cut. No I/O.
 
-use crate::event_store::event::{Batch, Position};
+use crate::event_store::event::{Batch, Event, Position};
 
 /// The first part behind a named event has at least so many events; each one after it four times as many.
 const STRETCH_EVENTS_MIN: usize = 64;
@@ -82,14 +82,19 @@ fn parts(cuts: &[usize]) -> Vec<Part> {
 /// The stretch of the store that belongs to a part: up to the next one, and for the last part to the end.
 pub(super) fn piece(batch: &Batch, part: Part, after: Position) -> Batch {
     // Everything before the next wanted event was scanned.
-    let upto = match batch.events.get(part.end) {
-        Some(next) => Position(next.position.0 - 1),
-        None => batch.upto,
+    let events = batch.events[part.first..part.end].to_vec();
+    let (upto, anchor) = match batch.events.get(part.end) {
+        Some(next) => (
+            Position(next.position.0 - 1),
+            events.last().map(Event::anchor),
+        ),
+        None => (batch.upto, batch.anchor.clone()),
     };
     Batch {
         after,
         upto,
-        events: batch.events[part.first..part.end].to_vec(),
+        anchor,
+        events,
     }
 }
 

@@ -38,7 +38,7 @@ impl Runner {
             () = cancelled.cancelled() => return Ok(Ended::Cancelled),
             batch = self.feed.next(checkpoint.position, wanted, limits) => batch,
         };
-        let batch = batch.map_err(|error| Failure::transient(error.to_string()))?;
+        let batch = batch.map_err(Failure::from)?;
         let isolated = session
             .isolate(
                 checkpoint,

@@ -80,16 +80,14 @@ impl Reader {
             let mut batch = match next {
                 Ok(batch) => batch,
                 Err(error) => {
-                    room.send(Err(Failure {
-                        class: error.class(),
-                        ..Failure::transient(error.to_string())
-                    }));
+                    room.send(Err(error.into()));
                     return None;
                 }
             };
             after = batch.upto;
             if let Some(before) = passed.take() {
                 batch.after = before.after;
+                batch.anchor = batch.anchor.or(before.anchor);
             }
             if batch.events.is_empty() && Instant::now() < next_alone {
                 passed = Some(batch);
