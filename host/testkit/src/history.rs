@@ -153,9 +153,11 @@ impl Site {
             let answer = self.model(&format!(
                 "select json_build_object('k', key, 'n', seen) from read_model.{SEEN}"
             ));
-            let row = |line| -> Value { serde_json::from_str(line).expect("the server writes JSON") };
+            let row =
+                |line| -> Value { serde_json::from_str(line).expect("the server writes JSON") };
             let rows = answer.lines().map(row);
-            rows.map(|row| (text(&row, "k"), number(&row, "n"))).collect()
+            rows.map(|row| (text(&row, "k"), number(&row, "n")))
+                .collect()
         };
         (self.model(&made) == "t").then(rows)
     }

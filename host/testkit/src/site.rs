@@ -25,8 +25,8 @@ pub use replica::Replica;
 pub use session::Session;
 
 use crate::{
-    Installation, Server, ServerOptions, TestDatabase, domain::PROJECTIONS, guests, history::COUNTS,
-    installation::in_path, server::psql, test_database,
+    Installation, Server, ServerOptions, TestDatabase, domain::PROJECTIONS, guests,
+    history::COUNTS, installation::in_path, server::psql, test_database,
 };
 use report::Trace;
 

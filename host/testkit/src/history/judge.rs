@@ -141,7 +141,10 @@ impl History {
     /// J
     fn counts(&self, found: &mut Vec<Violation>) {
         let Some(seen) = &self.seen else { return };
-        let of_it = self.checkpoints.iter().find(|((name, _), _)| name == COUNTS);
+        let of_it = self
+            .checkpoints
+            .iter()
+            .find(|((name, _), _)| name == COUNTS);
         let upto = of_it.map_or(0, |(_, position)| *position);
         let wrong = miscounted(seen, &self.events, upto);
         found.extend(wrong.into_iter().map(|what| Violation { rule: 'J', what }));

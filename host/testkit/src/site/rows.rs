@@ -83,7 +83,11 @@ impl Site {
         }
         // Where the guest that counts runs, it has counted each event once.
         if let Some(position) = picture.positions.get(COUNTS) {
-            let rows = picture.tables.get(SEEN).map(Vec::as_slice).unwrap_or_default();
+            let rows = picture
+                .tables
+                .get(SEEN)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             let seen = rows.iter().map(|row| {
                 let key = row["key"].as_str().unwrap_or_default();
                 (key.to_owned(), row["seen"].as_i64().unwrap_or_default())
