@@ -2,6 +2,8 @@
 
 #[path = "event_store/bounds.rs"]
 mod bounds;
+#[path = "event_store/cuts.rs"]
+mod cuts;
 #[path = "event_store/edited.rs"]
 mod edited;
 #[path = "event_store/faults.rs"]

@@ -5,6 +5,7 @@
 //! the domain is told a second time. What it promises: a history in which an event was applied twice, not at all, out
 //! of order, or by a replica whose term was over is never called right.
 
+mod counts;
 mod judge;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::site::Site;
+
+pub(crate) use counts::miscounted;
+pub use counts::{COUNTS, SEEN};
 
 /// Makes the tables of the history.
 const INSTALL: &str = include_str!("history/install.sql");
@@ -57,6 +61,10 @@ pub struct Stored {
     pub stream: String,
     /// In its stream.
     pub version: i64,
+    /// Its identifier.
+    pub id: String,
+    /// Its type.
+    pub kind: String,
 }
 
 /// All of it.
@@ -70,12 +78,14 @@ pub struct History {
     pub events: Vec<Stored>,
     /// Where each checkpoint stands.
     pub checkpoints: BTreeMap<(String, i32), i64>,
+    /// The rows of the guest that counts; none where it does not run.
+    pub seen: Option<BTreeMap<String, i64>>,
 }
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule's letter, `A` to `H`.
+    /// The rule's letter, `A` to `J`.
     pub rule: char,
     /// What is wrong, with positions.
     pub what: String,
@@ -110,24 +120,49 @@ impl Site {
              'at', (extract(epoch from c.at) * 1000000)::bigint, 'out', (extract(epoch from r.at) * 1000000)::bigint) \
              from history.claims c left join history.releases r using (term) order by c.seq",
         ));
-        let events = rows(self.store(
-            "select json_build_object('p', position, 's', stream, 'v', version) from event_store.events order by position",
-        ));
         let checkpoints = rows(self.model(
             "select json_build_object('p', projection, 'g', generation, 'to', position) from projector.checkpoints",
         ));
         History {
             applied: applied.iter().map(to_applied).collect(),
             claims: claims.iter().map(to_claim).collect(),
-            events: events.iter().map(to_stored).collect(),
+            events: self.stored(),
             checkpoints: checkpoints
                 .iter()
                 .map(|row| (projection(row), number(row, "to")))
                 .collect(),
+            seen: self.seen(),
         }
     }
 
-    /// Judges the history and every row of the read model: the rules A to F. Empty when all is right.
+    /// The place of every event.
+    pub(crate) fn stored(&self) -> Vec<Stored> {
+        let answer = self.store(
+            "select json_build_object('p', position, 's', stream, 'v', version, 'i', id, 't', type) \
+             from event_store.events order by position",
+        );
+        answer
+            .lines()
+            .map(|line| to_stored(&serde_json::from_str(line).expect("the server writes JSON")))
+            .collect()
+    }
+
+    fn seen(&self) -> Option<BTreeMap<String, i64>> {
+        let made = format!("select to_regclass('read_model.{SEEN}') is not null");
+        let rows = || {
+            let answer = self.model(&format!(
+                "select json_build_object('k', key, 'n', seen) from read_model.{SEEN}"
+            ));
+            let row =
+                |line| -> Value { serde_json::from_str(line).expect("the server writes JSON") };
+            let rows = answer.lines().map(row);
+            rows.map(|row| (text(&row, "k"), number(&row, "n")))
+                .collect()
+        };
+        (self.model(&made) == "t").then(rows)
+    }
+
+    /// Judges the history and every row of the read model: the rules A to F and J. Empty when all is right.
     pub fn judge(&self) -> Vec<Violation> {
         let mut found = self.history().violations();
         if let Err(what) = self.check_rows() {
@@ -163,6 +198,8 @@ fn to_stored(row: &Value) -> Stored {
         position: number(row, "p"),
         stream: text(row, "s"),
         version: number(row, "v"),
+        id: text(row, "i"),
+        kind: text(row, "t"),
     }
 }
 

@@ -3,7 +3,7 @@
 //! What it owns: one listening port, and every connection that was made through it. What it promises: bytes arrive in
 //! order and unchanged, late or never, as in TCP; what is random follows from one seed; a fault that strikes once is
 //! counted when it has struck, so that a test can tell. It must never outlive its value, and it knows of PostgreSQL's
-//! protocol only the first message (who connects) and COMMIT.
+//! protocol only the first message (who connects), COMMIT, and where the server's messages begin.
 //!
 //! ```no_run
 //! use projector_testkit::proxy::{Close, Link, Proxy, Silence};
@@ -21,6 +21,7 @@
 
 mod commit;
 mod connection;
+mod cut;
 mod forge;
 mod link;
 mod pump;
@@ -105,6 +106,23 @@ impl Proxy {
     /// Commits that were lost so far.
     pub fn lost_commits(&self) -> u64 {
         self.wire.commits.lost()
+    }
+
+    /// Cuts one connection of this purpose: so many messages of the server still arrive, then the client finds the
+    /// connection closed. Of rows that follow each other only the first two are counted. Connections with TLS are
+    /// left alone.
+    pub fn cut_after(&self, purpose: &'static str, messages: u64) {
+        self.wire.cuts.arm(purpose, messages);
+    }
+
+    /// Takes the cut back, if it has not struck.
+    pub fn cut_no_more(&self) {
+        self.wire.cuts.disarm();
+    }
+
+    /// Connections that were cut so far.
+    pub fn cuts(&self) -> u64 {
+        self.wire.cuts.struck()
     }
 
     /// Writes another text into every request that holds this one, filled up with blanks to the same length.

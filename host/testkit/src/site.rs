@@ -25,8 +25,8 @@ pub use replica::Replica;
 pub use session::Session;
 
 use crate::{
-    Installation, Server, ServerOptions, TestDatabase, installation::in_path, server::psql,
-    test_database,
+    Installation, Server, ServerOptions, TestDatabase, domain::PROJECTIONS, guests,
+    history::COUNTS, installation::in_path, server::psql, test_database,
 };
 use report::Trace;
 
@@ -79,6 +79,36 @@ impl Programs {
             cache: temporary.join("compiled-plugins"),
         }
     }
+
+    /// The same with the guest that counts beside the shipped plugins, in a folder of all that count.
+    ///
+    /// # Panics
+    /// When the folder cannot be filled.
+    #[must_use]
+    pub fn counting(mut self) -> Self {
+        let folder = self.cache.with_file_name("counting-plugins");
+        fs::create_dir_all(&folder).expect("there is room");
+        for name in PROJECTIONS {
+            let file = format!("{name}.wasm");
+            let content = fs::read(self.plugins.join(&file)).expect("it was built");
+            place(&folder.join(&file), &content);
+        }
+        let guest = guests::from_text(&guests::text(COUNTS));
+        place(&folder.join(format!("{COUNTS}.wasm")), &guest);
+        self.plugins = folder;
+        self
+    }
+}
+
+/// Writes a file in one step, and not at all if it is the same: hosts of other tests watch the folder.
+fn place(file: &Path, content: &[u8]) {
+    if fs::read(file).is_ok_and(|old| old == content) {
+        return;
+    }
+    let folder = file.parent().expect("it lies in a folder");
+    let fresh = tempfile::NamedTempFile::new_in(folder).expect("there is room");
+    fs::write(fresh.path(), content).expect("there is room");
+    fresh.persist(file).expect("one folder");
 }
 
 /// Where events and rows live.

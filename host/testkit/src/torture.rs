@@ -75,6 +75,7 @@ pub enum Scope {
 pub fn run(programs: Programs, options: &Options) -> Report {
     let begun = Instant::now();
     let server = options.server.clone();
+    let programs = programs.counting();
     let scope = match options.scope {
         Scope::Host => "host",
         Scope::Projection => "projection",

@@ -8,6 +8,7 @@ mod blocked;
 mod clock;
 mod closes;
 mod commits;
+mod cuts;
 mod denied;
 mod failover;
 #[path = "../guest/fixture.rs"]

@@ -8,6 +8,7 @@ use projector_host::leadership::election::lock_of;
 use projector_testkit::domain::{Generator, PROJECTIONS};
 use projector_testkit::site::{Databases, QUICK, Replica, Site};
 
+use crate::programs::programs;
 use crate::support::*;
 
 /// After a look, a replica that holds two locks hesitates for so long.

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use projector_testkit::domain::Generator;
 use projector_testkit::proxy::Proxy;
-use projector_testkit::site::{Databases, QUICK, Replica, Session, Site};
-
-pub use crate::programs::programs;
+use projector_testkit::site::{Databases, Programs, QUICK, Replica, Session, Site};
 
 /// As `QUICK` says.
 pub const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -15,6 +13,11 @@ pub const SERVER_LEASE: Duration = Duration::from_millis(2_500);
 
 /// What a loaded machine may add to a measured time.
 pub const SLACK: Duration = Duration::from_secs(1);
+
+/// The program with the shipped plugins and the guest that counts.
+pub fn programs() -> Programs {
+    crate::programs::programs().counting()
+}
 
 /// Both databases in one, on the server that all tests share.
 pub fn site() -> Site {

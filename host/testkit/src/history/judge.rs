@@ -7,11 +7,13 @@
 //! - **E** each checkpoint stands where its last batch ended;
 //! - **F** versions of a stream rise by one in the order in which they are applied;
 //! - **G** the projections reach the head after everything has healed; **H** nothing is left behind after a shutdown
-//!   (both checked by who runs them).
+//!   (both checked by who runs them);
+//! - **J** the guest that counts has counted each event up to its checkpoint once (**I** is said of a run that tested
+//!   nothing).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Applied, History, Violation};
+use super::{Applied, COUNTS, History, Violation, miscounted};
 
 /// More of one rule would only hide the others.
 const PER_RULE_MAX: usize = 5;
@@ -38,6 +40,7 @@ impl History {
         }
         self.terms(&mut found);
         self.versions(&mut found);
+        self.counts(&mut found);
         few_of_each(found)
     }
 
@@ -135,6 +138,18 @@ impl History {
         }
     }
 
+    /// J
+    fn counts(&self, found: &mut Vec<Violation>) {
+        let Some(seen) = &self.seen else { return };
+        let of_it = self
+            .checkpoints
+            .iter()
+            .find(|((name, _), _)| name == COUNTS);
+        let upto = of_it.map_or(0, |(_, position)| *position);
+        let wrong = miscounted(seen, &self.events, upto);
+        found.extend(wrong.into_iter().map(|what| Violation { rule: 'J', what }));
+    }
+
     /// F
     fn versions(&self, found: &mut Vec<Violation>) {
         let mut last: BTreeMap<&str, i64> = BTreeMap::new();
@@ -228,6 +243,8 @@ mod tests {
             position,
             stream: stream.into(),
             version,
+            id: format!("event-{position}"),
+            kind: "Happened".into(),
         };
         History {
             applied: vec![
@@ -243,6 +260,7 @@ mod tests {
                 event(5, "x", 3),
             ],
             checkpoints: [(("order".to_owned(), 1), 5)].into(),
+            seen: None,
         }
     }
 
@@ -286,5 +304,41 @@ mod tests {
         check(|h| h.checkpoints.extend([(("other".into(), 1), 5)]), "AE");
         // A stream with a hole.
         check(|h| h.events[3].version = 4, "F");
+    }
+
+    /// The same with a guest that has counted up to position 4.
+    fn counted(spoil: impl FnOnce(&mut BTreeMap<String, i64>), rules: &str) {
+        let seen = ["event-1", "event-2", "event-4"].map(|id| (id.to_owned(), 1));
+        let sums = ["Happened", "total"].map(|key| (key.to_owned(), 3));
+        let mut seen: BTreeMap<String, i64> = seen.into_iter().chain(sums).collect();
+        spoil(&mut seen);
+        let of_it = |applied: Applied| Applied {
+            projection: (COUNTS.into(), 1),
+            ..applied
+        };
+        let spoil = |history: &mut History| {
+            let batches = [applied(4, 0, 2, 2, "b"), applied(5, 2, 4, 2, "b")];
+            history.applied.extend(batches.map(of_it));
+            history.checkpoints.insert((COUNTS.into(), 1), 4);
+            history.seen = Some(seen);
+        };
+        check(spoil, rules);
+    }
+
+    #[test]
+    fn an_event_that_was_delivered_twice_or_not_at_all_is_found_by_counting() {
+        counted(|_| {}, "");
+        // A batch that held an event twice looks right to every other rule.
+        counted(
+            |seen| {
+                for key in ["event-2", "Happened", "total"] {
+                    *seen.get_mut(key).expect("it is there") += 1;
+                }
+            },
+            "J",
+        );
+        counted(|seen| seen.extend([("total".into(), 4)]), "J");
+        counted(|seen| seen.retain(|key, _| key != "event-4"), "J");
+        counted(|seen| seen.extend([("event-5".into(), 1)]), "J");
     }
 }

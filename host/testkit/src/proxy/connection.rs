@@ -76,6 +76,11 @@ impl Connection {
                 .is_some_and(|own| own.rsplit('/').next() == Some(purpose))
     }
 
+    /// Whether it has said who it is, in a message that could be read.
+    pub(super) fn is_introduced(&self) -> bool {
+        self.purpose.get().is_some()
+    }
+
     /// Looks who connects.
     pub(super) fn introduce(&self, first: &[u8]) {
         const NAME: &[u8] = b"application_name\0";

@@ -9,6 +9,7 @@ use std::{
 use super::{
     commit::LostCommit,
     connection::{Close, Connection},
+    cut::Messages,
     link::{Direction, Link},
     wire::Wire,
 };
@@ -22,6 +23,7 @@ pub(super) fn run(connection: &Connection, direction: Direction, wire: &Wire, nu
     let mut random = Random::new(wire.seed ^ (number << 1 | side));
     let (mut from, to) = connection.ends(direction);
     let mut bytes = vec![0; PIECE_BYTES_MAX];
+    let mut messages = Messages::default();
     loop {
         let read = from.read(&mut bytes);
         if connection.is_closed() {
@@ -57,9 +59,19 @@ pub(super) fn run(connection: &Connection, direction: Direction, wire: &Wire, nu
             }
             return;
         }
+        let cut = match direction {
+            Direction::ToClient => wire.cuts.strike(connection, &mut messages, piece),
+            Direction::ToServer => None,
+        };
+        let piece = &piece[..cut.unwrap_or(piece.len())];
         if !strikes(connection, direction, wire, piece)
             || !carry(connection, to, wire, &link, piece, &mut random)
         {
+            return;
+        }
+        if cut.is_some() {
+            // Not by an RST, which could overtake what has just been sent.
+            connection.close(Close::Finish);
             return;
         }
     }

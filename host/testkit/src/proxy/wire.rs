@@ -11,6 +11,7 @@ use std::{
 use super::{
     commit::Commits,
     connection::Connection,
+    cut::Cuts,
     forge::Forge,
     link::{Direction, Link},
 };
@@ -21,6 +22,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) commits: Commits,
+    pub(super) cuts: Cuts,
     pub(super) forge: Forge,
     pub(super) seed: u64,
     server: Mutex<String>,
@@ -36,6 +38,7 @@ impl Wire {
     pub(super) fn new(server: String, seed: u64) -> Self {
         Self {
             commits: Commits::default(),
+            cuts: Cuts::default(),
             forge: Forge::default(),
             seed,
             server: Mutex::new(server),

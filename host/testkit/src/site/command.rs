@@ -15,6 +15,7 @@ use std::{
 use serde_json::Value;
 
 use super::{LOOK_INTERVAL, Site};
+use crate::{domain::PROJECTIONS, history::COUNTS};
 
 /// Longest run of a command; most have a bound of their own.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
@@ -139,15 +140,12 @@ impl Site {
 
     /// Waits for the head with the program.
     pub fn wait(&self) {
-        self.runs(&[
-            "wait",
-            "order",
-            "scheduling",
-            "service-request",
-            "--until-caught-up",
-            "--timeout",
-            "30s",
-        ]);
+        let counts = self.programs.plugins.join(format!("{COUNTS}.wasm"));
+        let counts = counts.is_file().then_some(COUNTS);
+        let mut arguments = vec!["wait"];
+        arguments.extend(PROJECTIONS.into_iter().chain(counts));
+        arguments.extend(["--until-caught-up", "--timeout", "30s"]);
+        self.runs(&arguments);
     }
 
     /// What `status -o json` says.

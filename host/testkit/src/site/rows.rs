@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Site;
 use crate::{
     domain::{Event, PROJECTIONS, Row, compare, fold, projection},
+    history::{COUNTS, SEEN, miscounted},
     server::psql,
 };
 
@@ -80,6 +81,22 @@ impl Site {
                     .map_err(|difference| format!("{name} at position {position}: {difference}"))?;
             }
         }
+        // Where the guest that counts runs, it has counted each event once.
+        if let Some(position) = picture.positions.get(COUNTS) {
+            let rows = picture
+                .tables
+                .get(SEEN)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let seen = rows.iter().map(|row| {
+                let key = row["key"].as_str().unwrap_or_default();
+                (key.to_owned(), row["seen"].as_i64().unwrap_or_default())
+            });
+            let wrong = miscounted(&seen.collect(), &self.stored(), *position);
+            if let Some(first) = wrong.first() {
+                return Err(format!("{first} ({} differ)", wrong.len()));
+            }
+        }
         Ok(())
     }
 
@@ -151,6 +168,10 @@ impl Site {
                 );
             }
         }
+        script += &format!(
+            "select to_regclass('read_model.{SEEN}') is not null as counts \\gset\n\\if :counts\n\\echo ={SEEN}\n\
+             select json_build_object('key', key, 'seen', seen) from read_model.{SEEN};\n\\endif\n"
+        );
         let answer = psql(&self.psql, &self.model, &script)
             .unwrap_or_else(|error| self.fail(&error.to_string()));
         let mut picture = Picture::default();
