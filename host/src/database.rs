@@ -7,6 +7,7 @@ pub mod backoff;
 pub mod connections;
 pub mod error;
 pub mod identifier;
+pub mod jsonb;
 pub mod listener;
 pub mod micros;
 pub mod migrate;

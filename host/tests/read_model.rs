@@ -12,5 +12,7 @@ mod single;
 mod support;
 #[path = "read_model/tables.rs"]
 mod tables;
+#[path = "read_model/values.rs"]
+mod values;
 #[path = "read_model/writes.rs"]
 mod writes;

@@ -6,7 +6,6 @@
 
 mod batch;
 mod error;
-mod json;
 mod line;
 mod lines;
 

@@ -4,6 +4,8 @@
 //! within `output_bytes_max` (counted the way the engine counts typed lists), nothing recurses, and an error
 //! says at which write and column. Must never: lose a digit of a 64-bit number.
 
+use std::cell::Cell;
+
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -27,6 +29,14 @@ pub enum JsonFault {
     /// No JSON, or not of the right shape; names the place.
     #[error("{0}")]
     Shape(String),
+    /// More elements than the bound allows.
+    #[error("more than {max} {noun}s")]
+    TooMany {
+        /// What the elements are.
+        noun: &'static str,
+        /// The bound.
+        max: usize,
+    },
     /// Arrays and objects within each other.
     #[error("arrays and objects lie more than {DEPTH_MAX} deep in each other")]
     Depth,
@@ -65,24 +75,34 @@ fn array<T>(
         return Err(JsonFault::Depth);
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
+    // serde's errors are texts, so that this one is told apart beside them.
+    let over = Cell::new(false);
     let array = Array {
         noun,
         elements_max,
         element,
+        over: &over,
     };
     deserializer
         .deserialize_seq(array)
         .and_then(|elements| deserializer.end().map(|()| elements))
-        .map_err(|error| JsonFault::Shape(error.to_string()))
+        .map_err(|error| match over.get() {
+            true => JsonFault::TooMany {
+                noun,
+                max: elements_max,
+            },
+            false => JsonFault::Shape(error.to_string()),
+        })
 }
 
-struct Array<F> {
+struct Array<'o, F> {
     noun: &'static str,
     elements_max: usize,
     element: F,
+    over: &'o Cell<bool>,
 }
 
-impl<'de, T, F: FnMut(&RawValue) -> Result<T, String>> Visitor<'de> for Array<F> {
+impl<'de, T, F: FnMut(&RawValue) -> Result<T, String>> Visitor<'de> for Array<'_, F> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,6 +113,7 @@ impl<'de, T, F: FnMut(&RawValue) -> Result<T, String>> Visitor<'de> for Array<F>
         let mut elements = Vec::new();
         while let Some(raw) = seq.next_element::<&RawValue>()? {
             if elements.len() >= self.elements_max {
+                self.over.set(true);
                 return Err(de::Error::custom(format!(
                     "more than {} {}s",
                     self.elements_max, self.noun

@@ -146,6 +146,9 @@ impl State {
     fn look_up_json(&mut self, keys: &str) -> wasmtime::Result<Result<String, LookupError>> {
         let keys = match json::keys(keys, self.lookup_keys_max, self.output_bytes_max) {
             Ok(keys) => keys,
+            Err(fault @ json::JsonFault::TooMany { .. }) => {
+                return Ok(Err(LookupError::TooMany(fault.to_string())));
+            }
             Err(fault) => return Ok(Err(LookupError::BadKey(fault.to_string()))),
         };
         let rows = self.look_up(&Keys::from_list(&keys)?)?;

@@ -11,6 +11,7 @@ use crate::event_store::event::Event;
 use crate::guest::writes::{Keys, Kind, Name, ValueRef, WriteRef, Writes};
 use crate::plugin::manifest::{ColumnType, Table};
 
+use super::datum::size;
 use super::datum::{Amount, Datum};
 
 /// Code of a write that is refused before any SQL.
@@ -27,6 +28,8 @@ pub struct TableShape {
     pub in_key: Vec<bool>,
     /// For each column: its name, to be shared.
     pub names: Vec<Arc<str>>,
+    /// For each column: how large its values may be, where an index bounds them.
+    index_bounds: Vec<Option<usize>>,
     /// Columns beside the key that a new row must give.
     required: Vec<usize>,
 }
@@ -47,6 +50,15 @@ impl TableShape {
             }),
         });
         let defaults = defaults.collect::<Result<Vec<_>, _>>()?;
+        let index_bounds = size::bounds(&table);
+        for ((column, default), bound) in table.columns.iter().zip(&defaults).zip(&index_bounds) {
+            size::check_indexed(default, *bound).map_err(|why| {
+                format!(
+                    "table {}, column {}: default: {why}",
+                    table.name, column.name
+                )
+            })?;
+        }
         let in_key: Vec<bool> = (0..table.columns.len())
             .map(|at| table.primary_key.contains(&at))
             .collect();
@@ -59,6 +71,7 @@ impl TableShape {
             table,
             defaults,
             in_key,
+            index_bounds,
             required,
         })
     }
@@ -411,8 +424,9 @@ impl One<'_> {
             if !key[part].is_null() {
                 return Err(wrong("is given twice in the key"));
             }
-            key[part] = datum;
+            key[part] = datum.into_key();
         }
+        size::check_key(&key).map_err(|why| (None, why))?;
         match key.iter().position(Datum::is_null) {
             Some(part) => Err((
                 Some(self.shape.column_name(table.primary_key[part])),
@@ -488,6 +502,11 @@ impl One<'_> {
             }
             let amount = Amount::from_value(value, self.column_type(column), self.position)
                 .map_err(|why| wrong(&why))?;
+            if let Amount::Decimal(number) = &amount {
+                let bound = self.shape.index_bounds[column];
+                size::check_indexed(&Datum::Numeric(number.clone()), bound)
+                    .map_err(|why| wrong(&why))?;
+            }
             if found.iter().any(|(known, _)| *known == column) {
                 return Err(wrong("is given twice"));
             }
@@ -518,6 +537,10 @@ impl One<'_> {
 
     fn datum(&self, column: usize, value: ValueRef<'_>) -> Result<Datum, Wrong> {
         Datum::from_value(value, self.column_type(column), self.position)
+            .and_then(|datum| {
+                size::check_indexed(&datum, self.shape.index_bounds[column])?;
+                Ok(datum)
+            })
             .map_err(|why| (Some(self.shape.column_name(column)), why))
     }
 }

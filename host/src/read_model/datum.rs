@@ -5,10 +5,10 @@
 
 mod amount;
 mod json;
+pub mod size;
 mod text;
 
 use std::hash::{Hash, Hasher};
-use std::str::FromStr as _;
 
 use bigdecimal::BigDecimal;
 use uuid::Uuid;
@@ -19,9 +19,6 @@ use crate::plugin::manifest::ColumnType;
 
 pub use amount::{Amount, Sums};
 pub use text::{date_text, timestamp_text};
-
-/// Doubles hold every whole number up to here exactly.
-const EXACT_IN_DOUBLE_MAX: i64 = 1 << 53;
 
 /// One value of one column.
 #[derive(Debug, Clone)]
@@ -116,21 +113,12 @@ impl Datum {
                 Ok(Self::Text(text.to_owned()))
             }
             ColumnType::BigInt => text::bigint(text).map(Self::BigInt),
-            ColumnType::Double => match f64::from_str(text) {
-                Ok(float) if float.is_finite() => Ok(Self::Double(float)),
-                _ => Err(text::unfit(text, column_type)),
-            },
-            ColumnType::Boolean => match text {
-                "true" => Ok(Self::Boolean(true)),
-                "false" => Ok(Self::Boolean(false)),
-                _ => Err(text::unfit(text, column_type)),
-            },
+            ColumnType::Double => text::double(text).map(Self::double),
+            ColumnType::Boolean => text::boolean(text).map(Self::Boolean),
             ColumnType::Numeric => text::numeric(text).map(Self::Numeric),
             ColumnType::Timestamptz => text::timestamp(text).map(Self::Timestamptz),
             ColumnType::Date => text::date(text).map(Self::Date),
-            ColumnType::Uuid => Uuid::try_parse(text)
-                .map(Self::Uuid)
-                .map_err(|_| text::unfit(text, column_type)),
+            ColumnType::Uuid => text::uuid(text).map(Self::Uuid),
             ColumnType::Jsonb => {
                 json::storable(text)?;
                 Ok(Self::Jsonb(text.to_owned()))
@@ -144,16 +132,9 @@ impl Datum {
         match column_type {
             ColumnType::BigInt => Ok(Self::BigInt(int)),
             ColumnType::Numeric => Ok(Self::Numeric(BigDecimal::from(int))),
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "exact within the bound that is checked"
-            )]
-            ColumnType::Double if (-EXACT_IN_DOUBLE_MAX..=EXACT_IN_DOUBLE_MAX).contains(&int) => {
-                Ok(Self::Double(int as f64))
-            }
-            ColumnType::Double => Err(format!(
-                "the whole number {int} is not exact in a double precision column"
-            )),
+            ColumnType::Double => text::exact(int)
+                .map(Self::Double)
+                .ok_or_else(|| text::inexact(&int.to_string())),
             ColumnType::Jsonb => Ok(Self::Jsonb(int.to_string())),
             _ => Err(misfit(&format!("the whole number {int}"), column_type)),
         }
@@ -164,13 +145,28 @@ impl Datum {
             return Err(format!("{float} is not a finite number"));
         }
         match column_type {
-            ColumnType::Double => Ok(Self::Double(float)),
+            ColumnType::Double => Ok(Self::double(float)),
             ColumnType::BigInt => text::whole(float).map(Self::BigInt),
             ColumnType::Numeric => text::numeric(&float.to_string()).map(Self::Numeric),
             ColumnType::Jsonb => serde_json::to_string(&float)
                 .map(Self::Jsonb)
                 .map_err(|error| error.to_string()),
             _ => Err(misfit(&format!("the number {float}"), column_type)),
+        }
+    }
+
+    /// There is one zero: −0 equals 0, but reads otherwise and divides otherwise.
+    const fn double(float: f64) -> Self {
+        Self::Double(if float == 0.0 { 0.0 } else { float })
+    }
+
+    /// The one form of all values that equal this one, for keys: which of them the row shows must not depend on the
+    /// writes before.
+    #[must_use]
+    pub fn into_key(self) -> Self {
+        match self {
+            Self::Numeric(number) => Self::Numeric(text::shortest(&number)),
+            other => other,
         }
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Three things close a *phase* of a table, and what comes later stands in the next: `remove-where`, which can
 //! touch any row; a second `add` to a double precision column, since the addition of doubles is not
-//! associative; and a change that would overwrite an `add` whose overflow only the database can judge.
+//! associative, or to a numeric one whose sum alone is too large to be sent; and a change that would overwrite an `add` whose overflow only the database can judge.
 
 use std::collections::HashMap;
 
@@ -200,9 +200,11 @@ impl Rows {
         };
         match change {
             Change::Insert(_) => false,
-            Change::Add(amounts) => amounts
-                .iter()
-                .any(|(column, amount)| matches!(amount, Amount::Double(_)) && added(*column)),
+            Change::Add(amounts) => amounts.iter().any(|(column, amount)| {
+                ops.iter().any(|(known, op)| {
+                    known == column && matches!(op, Op::Add(sums) if sums.must_wait(amount))
+                })
+            }),
             Change::Merge(cells) | Change::Patch(cells) => {
                 cells.iter().any(|(column, _)| added(*column))
             }

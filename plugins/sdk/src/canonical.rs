@@ -29,12 +29,20 @@ pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) ->
             whole(&text).map(Value::Int)
         }
         (ColumnType::Double, Value::Int(number)) => Some(Value::Float(number as f64)),
+        // There is one zero.
+        (ColumnType::Double, Value::Float(number)) => (number == 0.0).then_some(Value::Float(0.0)),
         (ColumnType::Double, Value::Text(text) | Value::Other(_, text)) => {
-            text.parse().ok().map(Value::Float)
+            let number = text.parse().ok();
+            number.map(|number: f64| Value::Float(if number == 0.0 { 0.0 } else { number }))
         }
-        (ColumnType::Boolean, Value::Text(text) | Value::Other(_, text)) => {
-            text.parse().ok().map(Value::Boolean)
-        }
+        (ColumnType::BigInt, Value::Float(number)) => Decimal::parse(&number.to_string())
+            .and_then(|number| number.to_i64())
+            .map(Value::Int),
+        (ColumnType::Boolean, Value::Text(text) | Value::Other(_, text)) => match text.as_str() {
+            "true" | "t" => Some(Value::Boolean(true)),
+            "false" | "f" => Some(Value::Boolean(false)),
+            _ => None,
+        },
         (ColumnType::Numeric, Value::Int(number)) => Some(number.to_string().into()),
         (ColumnType::Numeric, Value::Float(number)) => Some(number.to_string().into()),
         (ColumnType::Numeric, Value::Text(text) | Value::Other(_, text)) => {
@@ -44,8 +52,9 @@ pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) ->
             Timestamp::parse_with_offset(&text).map(Value::from)
         }
         (ColumnType::Uuid, Value::Text(text) | Value::Other(_, text)) => {
-            Uuid::parse(&text).map(Value::from)
+            uuid(&text).map(Value::from)
         }
+        (ColumnType::Bytea, Value::Text(text) | Value::Other(_, text)) => bytes(&text),
         (ColumnType::Jsonb, Value::Text(text) | Value::Other(_, text)) => {
             json(&text).map(Value::from)
         }
@@ -53,6 +62,31 @@ pub(crate) fn canonical(column_type: ColumnType, value: Value, position: u64) ->
         _ => None,
     };
     fitting.unwrap_or(value)
+}
+
+/// The form of a part of a key, in which equal keys are equal: a numeric without the zeros that end its fraction.
+pub(crate) fn canonical_key(column_type: ColumnType, value: Value, position: u64) -> Value {
+    match (column_type, canonical(column_type, value, position)) {
+        (ColumnType::Numeric, Value::Text(text)) if text.contains('.') => {
+            Value::from(text.trim_end_matches('0').trim_end_matches('.'))
+        }
+        (_, value) => value,
+    }
+}
+
+/// With or without dashes, as the host reads it.
+pub(crate) fn uuid(text: &str) -> Option<Uuid> {
+    Uuid::parse(text).or_else(|| Uuid::parse_simple(text))
+}
+
+/// `\x` and two hexadecimal digits a byte.
+fn bytes(text: &str) -> Option<Value> {
+    let digits = text.strip_prefix("\\x")?.as_bytes();
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |&[high, low]: &[u8; 2]| Some((digit(high)? << 4 | digit(low)?) as u8);
+    let bytes: Vec<u8> = pairs.iter().map(byte).collect::<Option<_>>()?;
+    rest.is_empty().then(|| Value::Bytes(bytes.into()))
 }
 
 fn whole(text: &str) -> Option<i64> {
@@ -108,7 +142,7 @@ fn write_json(text: &str, depth: usize, out: &mut String) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{canonical, json};
+    use super::{canonical, canonical_key, json};
     use crate::description::ColumnType;
     use crate::value::Value;
 
@@ -146,8 +180,52 @@ mod tests {
             "0A1B2C3D-4E5F-6789-ABCD-EF0123456789",
             "0a1b2c3d-4e5f-6789-abcd-ef0123456789",
         );
+        check(
+            ColumnType::Uuid,
+            "0a1b2c3d4e5f6789abcdef0123456789",
+            "0a1b2c3d-4e5f-6789-abcd-ef0123456789",
+        );
         check(ColumnType::Uuid, "nonsense", "nonsense");
+        check(ColumnType::Bytea, "\\x0aFF", vec![10_u8, 255]);
+        check(ColumnType::Bytea, "\\x0", "\\x0");
+        check(ColumnType::Boolean, "t", true);
+        check(ColumnType::BigInt, 2.0, 2_i64);
+        for zero in ["-0", "-0.0", "0", "-0e5"] {
+            // Compared by their bits, since the two zeros are equal.
+            let found = canonical(ColumnType::Double, zero.into(), 7);
+            assert_eq!(
+                format!("{found:?}"),
+                format!("{:?}", Value::Float(0.0)),
+                "{zero}"
+            );
+        }
+        check(
+            ColumnType::Timestamptz,
+            "2026-01-01 08:00:00+08",
+            "2026-01-01T00:00:00Z",
+        );
+        check(
+            ColumnType::Timestamptz,
+            "0001-01-01T00:00:00+01:00",
+            "0001-01-01T00:00:00+01:00",
+        );
         check(ColumnType::Text, Value::Null, Value::Null);
+    }
+
+    #[test]
+    fn equal_parts_of_keys_have_one_form() {
+        for (text, expected) in [
+            ("1.00", "1"),
+            ("1.0", "1"),
+            ("1", "1"),
+            ("100", "100"),
+            ("1e2", "100"),
+            ("-0.00", "0"),
+            ("10.50", "10.5"),
+        ] {
+            let found = canonical_key(ColumnType::Numeric, text.into(), 7);
+            assert_eq!(found, Value::from(expected), "{text}");
+        }
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::canonical::canonical;
+use crate::canonical::{canonical, canonical_key, uuid};
 use crate::contract::Text;
 use crate::description::{ColumnType, Description, Table};
 use crate::key::{KeyPart, KeyValue};
-use crate::types::Uuid;
 use crate::value::Value;
 
 #[derive(Debug, PartialEq)]
@@ -77,9 +76,9 @@ fn canonical_part(column_type: ColumnType, value: KeyValue, position: u64) -> Ke
         | (ColumnType::Text, KeyValue::Value(Value::Text(_)))
         | (ColumnType::BigInt, KeyValue::Value(Value::Int(_))) => value,
         (ColumnType::Uuid, KeyValue::Value(Value::Text(text) | Value::Other(_, text))) => {
-            Uuid::parse(&text).map_or(value, KeyValue::Uuid)
+            uuid(&text).map_or(value, KeyValue::Uuid)
         }
-        (_, value) => KeyValue::Value(canonical(column_type, value.into(), position)),
+        (_, value) => KeyValue::Value(canonical_key(column_type, value.into(), position)),
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::json;
+use crate::database::jsonb;
 
 /// The keys of a line.
 const KEYS: [&str; 7] = [
@@ -61,7 +61,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 }
 
 fn field(key: &str, raw: &str) -> Result<(), String> {
-    if let Some(fault) = json::fault(raw) {
+    if let Some(fault) = jsonb::fault(raw) {
         return Err(fault);
     }
     match key {

@@ -31,8 +31,15 @@ pub enum Sums {
         /// Highest running sum.
         highest: i128,
     },
-    /// For numeric columns, which have no range to leave.
-    Decimal(BigDecimal),
+    /// For numeric columns.
+    Decimal {
+        /// Sum of all.
+        sum: BigDecimal,
+        /// Lowest running sum.
+        lowest: BigDecimal,
+        /// Highest running sum.
+        highest: BigDecimal,
+    },
     /// For double precision columns: one amount only, since their addition is not associative.
     Double(f64),
 }
@@ -83,7 +90,14 @@ impl Amount {
             (Self::Whole(amount), Datum::Null) => fit(*amount),
             (Self::Whole(amount), Datum::BigInt(int)) => fit(i128::from(*int) + amount),
             (Self::Decimal(amount), Datum::Null) => Ok(Datum::Numeric(amount.clone())),
-            (Self::Decimal(amount), Datum::Numeric(number)) => Ok(Datum::Numeric(number + amount)),
+            (Self::Decimal(amount), Datum::Numeric(number)) => {
+                let sum = text::plus(number, amount);
+                if text::fits_numeric(&sum) {
+                    Ok(Datum::Numeric(sum))
+                } else {
+                    Err("the sum has more digits than a numeric column holds".to_owned())
+                }
+            }
             (Self::Double(amount), Datum::Null) => Ok(Datum::Double(*amount)),
             (Self::Double(amount), Datum::Double(float)) => {
                 let sum = float + amount;
@@ -108,7 +122,11 @@ impl Sums {
                 lowest: *amount,
                 highest: *amount,
             },
-            Amount::Decimal(amount) => Self::Decimal(amount.clone()),
+            Amount::Decimal(amount) => Self::Decimal {
+                sum: amount.clone(),
+                lowest: amount.clone(),
+                highest: amount.clone(),
+            },
             Amount::Double(amount) => Self::Double(*amount),
         }
     }
@@ -130,11 +148,55 @@ impl Sums {
                 *highest = (*highest).max(*sum);
                 true
             }
-            (Self::Decimal(sum), Amount::Decimal(amount)) => {
-                *sum += amount;
+            (
+                Self::Decimal {
+                    sum,
+                    lowest,
+                    highest,
+                },
+                Amount::Decimal(amount),
+            ) => {
+                *sum = text::plus(sum, amount);
+                if *sum < *lowest {
+                    lowest.clone_from(sum);
+                }
+                if *sum > *highest {
+                    highest.clone_from(sum);
+                }
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Whether this amount must wait until these sums are in the row: doubles are added one after the other, and a
+    /// sum that is no numeric by itself cannot be sent, though it may fit with the column's value.
+    #[must_use]
+    pub fn must_wait(&self, amount: &Amount) -> bool {
+        match (self, amount) {
+            (Self::Whole { .. }, Amount::Whole(_)) => false,
+            (Self::Decimal { sum, .. }, Amount::Decimal(amount)) => {
+                !text::fits_numeric(&text::plus(sum, amount))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the end is also the farthest from 0 that any running sum comes, on either side: then it alone decides
+    /// whether all fit.
+    #[must_use]
+    pub fn is_monotone(&self) -> bool {
+        match self {
+            Self::Whole { .. } => false,
+            Self::Decimal {
+                sum,
+                lowest,
+                highest,
+            } => {
+                let zero = BigDecimal::from(0);
+                (*highest == *sum && *lowest >= zero) || (*lowest == *sum && *highest <= zero)
+            }
+            Self::Double(_) => true,
         }
     }
 
@@ -153,7 +215,15 @@ impl Sums {
                 Amount::Whole(*highest).add_to(base)?;
                 Amount::Whole(*sum).add_to(base)
             }
-            Self::Decimal(sum) => Amount::Decimal(sum.clone()).add_to(base),
+            Self::Decimal {
+                sum,
+                lowest,
+                highest,
+            } => {
+                Amount::Decimal(lowest.clone()).add_to(base)?;
+                Amount::Decimal(highest.clone()).add_to(base)?;
+                Amount::Decimal(sum.clone()).add_to(base)
+            }
             Self::Double(sum) => Amount::Double(*sum).add_to(base),
         }
     }

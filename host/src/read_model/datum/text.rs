@@ -3,14 +3,28 @@
 use std::str::FromStr as _;
 
 use bigdecimal::BigDecimal;
+use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime};
-use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
 
 use crate::plugin::manifest::ColumnType;
 
 /// PostgreSQL's bounds for `numeric` without a declared precision.
 const NUMERIC_WHOLE_DIGITS_MAX: i64 = 131_072;
 const NUMERIC_FRACTION_DIGITS_MAX: i64 = 16_383;
+
+/// Doubles hold every whole number up to here exactly.
+const EXACT_IN_DOUBLE_MAX: i64 = 1 << 53;
+
+/// Digits of a second's fraction that count.
+const FRACTION_DIGITS: usize = 6;
+
+/// The server takes zones up to 15:59.
+const OFFSET_HOURS_MAX: i64 = 15;
+
+/// 0001-01-01T00:00:00Z and 9999-12-31T23:59:59.999999Z: the server's own forms for years beyond them are others.
+const TIME_FIRST: i64 = -62_135_596_800_000_000;
+const TIME_LAST: i64 = 253_402_300_799_999_999;
 
 /// Where times are counted from.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
@@ -72,56 +86,216 @@ pub(super) fn whole(float: f64) -> Result<i64, String> {
     }
 }
 
+/// Whether the text is a decimal number as the server writes and reads it: digits with an optional sign, point and
+/// exponent. No spaces, names, underscores or other bases, which differ between the server's versions.
+fn is_decimal(text: &str) -> bool {
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let text = unsigned(text);
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent = unsigned(exponent);
+    digits(whole)
+        && digits(fraction)
+        && !(whole.is_empty() && fraction.is_empty())
+        && digits(exponent)
+        && !exponent.is_empty()
+}
+
+fn unsigned(text: &str) -> &str {
+    text.strip_prefix(['+', '-']).unwrap_or(text)
+}
+
 pub(super) fn numeric(text: &str) -> Result<BigDecimal, String> {
     let unfit = || unfit(text, ColumnType::Numeric);
-    if !text
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'))
-    {
+    if !is_decimal(text) {
         return Err(unfit());
     }
     let number = BigDecimal::from_str(text).map_err(|_| unfit())?;
-    let (digits, scale) = (
-        i64::try_from(number.digits()).unwrap_or(i64::MAX),
-        number.fractional_digit_count(),
-    );
-    if scale > NUMERIC_FRACTION_DIGITS_MAX
-        || digits.saturating_sub(scale) > NUMERIC_WHOLE_DIGITS_MAX
-    {
+    if !fits_numeric(&number) {
         return Err(format!(
             "the number {} has more digits than a numeric column holds",
             shown(text)
         ));
     }
     // A negative scale is only shorthand for zeros; the plain form is the canonical one.
-    Ok(if scale < 0 {
+    Ok(if number.fractional_digit_count() < 0 {
         number.with_scale(0)
     } else {
         number
     })
 }
 
-pub(super) fn timestamp(text: &str) -> Result<i64, String> {
-    let unfit = || unfit(text, ColumnType::Timestamptz);
-    // A civil time reaches to the end of the year 9999, which an instant with an offset does not.
-    if let Some(civil) = text
-        .strip_suffix('Z')
-        .and_then(|civil| DateTime::from_str(civil).ok())
-    {
-        let since = civil.duration_since(EPOCH);
-        return i64::try_from(since.as_nanos().div_euclid(1_000)).map_err(|_| unfit());
-    }
-    let timestamp = Timestamp::from_str(text).map_err(|_| unfit())?;
-    i64::try_from(timestamp.as_nanosecond().div_euclid(1_000)).map_err(|_| unfit())
+/// Digits before and after the point, zeros included. A number below 1 has none before it.
+pub(super) fn extent(number: &BigDecimal) -> (i64, i64) {
+    let digits = i64::try_from(number.digits()).unwrap_or(i64::MAX);
+    let scale = number.fractional_digit_count();
+    (digits.saturating_sub(scale).max(0), scale.max(0))
 }
 
+/// Whether a numeric column without a declared precision holds it.
+pub(super) fn fits_numeric(number: &BigDecimal) -> bool {
+    let (whole, fraction) = extent(number);
+    whole <= NUMERIC_WHOLE_DIGITS_MAX && fraction <= NUMERIC_FRACTION_DIGITS_MAX
+}
+
+/// The sum with the longer of the two fractions, as the server makes it also where one of them is zero.
+pub(super) fn plus(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
+    let scale = left
+        .fractional_digit_count()
+        .max(right.fractional_digit_count());
+    (left + right).with_scale(scale)
+}
+
+/// A number without needless zeros: the one form of equal numbers.
+pub(super) fn shortest(number: &BigDecimal) -> BigDecimal {
+    let number = number.normalized();
+    if number.fractional_digit_count() < 0 {
+        number.with_scale(0)
+    } else {
+        number
+    }
+}
+
+/// A whole number that is written as one must be exact, as an integer must; with a point or an exponent it is a
+/// double like any other, the nearest one. What would become infinite, or zero without being it, is refused.
+pub(super) fn double(text: &str) -> Result<f64, String> {
+    let unfit = || unfit(text, ColumnType::Double);
+    if !is_decimal(text) {
+        return Err(unfit());
+    }
+    if !text.contains(['.', 'e', 'E']) {
+        let whole = i64::from_str(text).ok();
+        return whole.and_then(exact).ok_or_else(|| inexact(&shown(text)));
+    }
+    let float = f64::from_str(text).map_err(|_| unfit())?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.bytes().any(|b| matches!(b, b'1'..=b'9'));
+    if float.is_finite() && (float != 0.0 || is_zero) {
+        Ok(float)
+    } else {
+        Err(format!(
+            "the number {} is out of the range of double precision",
+            shown(text)
+        ))
+    }
+}
+
+/// The whole number as a double, if nothing is lost.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "exact within the bound that is checked"
+)]
+pub(super) fn exact(int: i64) -> Option<f64> {
+    (-EXACT_IN_DOUBLE_MAX..=EXACT_IN_DOUBLE_MAX)
+        .contains(&int)
+        .then_some(int as f64)
+}
+
+pub(super) fn inexact(number: &str) -> String {
+    format!("the whole number {number} is not exact in a double precision column")
+}
+
+/// Thirty-two hexadecimal digits in any case, with the four usual dashes or without any.
+pub(super) fn uuid(text: &str) -> Result<Uuid, String> {
+    let known = matches!(text.len(), 32 | 36).then(|| Uuid::try_parse(text).ok());
+    known.flatten().ok_or_else(|| unfit(text, ColumnType::Uuid))
+}
+
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "t" => Ok(true),
+        "false" | "f" => Ok(false),
+        _ => Err(unfit(text, ColumnType::Boolean)),
+    }
+}
+
+/// RFC 3339, and the server's own form: a space for the `T`, an offset of hours alone. What is finer than a microsecond
+/// is cut. A leap second, which the server would make the next minute, is refused.
+pub(super) fn timestamp(text: &str) -> Result<i64, String> {
+    instant(text).ok_or_else(|| unfit(text, ColumnType::Timestamptz))
+}
+
+fn instant(text: &str) -> Option<i64> {
+    let date = civil_date(text.get(..10)?)?;
+    let clock = text[10..].strip_prefix(['T', 't', ' '])?;
+    let marks = clock.as_bytes();
+    if marks.get(2) != Some(&b':') || marks.get(5) != Some(&b':') {
+        return None;
+    }
+    let part = |at: usize| digits(clock.get(at..at + 2)?);
+    let (hour, minute, second) = (part(0)?, part(3)?, part(6)?);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let mut zone = clock.get(8..)?;
+    let mut micros = 0;
+    if let Some(fraction) = zone.strip_prefix('.') {
+        let length = fraction.bytes().take_while(u8::is_ascii_digit).count();
+        let kept = fraction.get(..length.min(FRACTION_DIGITS))?;
+        let missing = u32::try_from(FRACTION_DIGITS - kept.len()).ok()?;
+        micros = digits(kept)? * 10_i64.pow(missing);
+        zone = &fraction[length..];
+    }
+    let seconds = i64::from(days_since_epoch(date)?) * 86_400 + (hour * 60 + minute) * 60 + second
+        - offset(zone)?;
+    let instant = seconds * 1_000_000 + micros;
+    // An offset can lead out of the years that have a text form.
+    (TIME_FIRST..=TIME_LAST)
+        .contains(&instant)
+        .then_some(instant)
+}
+
+/// Seconds that a zone is ahead of UTC: `Z`, `+08`, `+0800` or `+08:00`.
+fn offset(zone: &str) -> Option<i64> {
+    if matches!(zone, "Z" | "z") {
+        return Some(0);
+    }
+    let ahead = zone.strip_prefix(['+', '-'])?;
+    let hours = digits(ahead.get(..2)?)?;
+    let minutes = match ahead.len() {
+        2 => 0,
+        4 => digits(&ahead[2..])?,
+        5 => digits(ahead[2..].strip_prefix(':')?)?,
+        _ => return None,
+    };
+    if hours > OFFSET_HOURS_MAX || minutes > 59 {
+        return None;
+    }
+    let seconds = (hours * 60 + minutes) * 60;
+    Some(if zone.starts_with('-') {
+        -seconds
+    } else {
+        seconds
+    })
+}
+
+/// A number of digits alone, at least one.
+fn digits(text: &str) -> Option<i64> {
+    let all = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    all.then(|| text.parse().ok()).flatten()
+}
+
+/// `2024-02-29`, in the years 1 to 9999.
 pub(super) fn date(text: &str) -> Result<i32, String> {
-    let date = Date::from_str(text).map_err(|_| unfit(text, ColumnType::Date))?;
-    let days = date
-        .since(Date::constant(1970, 1, 1))
-        .map_err(|_| unfit(text, ColumnType::Date))?
-        .get_days();
-    Ok(days)
+    civil_date(text)
+        .and_then(days_since_epoch)
+        .ok_or_else(|| unfit(text, ColumnType::Date))
+}
+
+fn civil_date(text: &str) -> Option<Date> {
+    let marks = text.as_bytes();
+    if marks.len() != 10 || marks[4] != b'-' || marks[7] != b'-' {
+        return None;
+    }
+    let part = |from: usize, to: usize| digits(text.get(from..to)?);
+    let year = i16::try_from(part(0, 4)?).ok().filter(|&year| year > 0)?;
+    let month = i8::try_from(part(5, 7)?).ok()?;
+    Date::new(year, month, i8::try_from(part(8, 10)?).ok()?).ok()
+}
+
+fn days_since_epoch(date: Date) -> Option<i32> {
+    let since = date.since(EPOCH.date()).ok()?;
+    Some(since.get_days())
 }
 
 /// Canonical text of a time: UTC with `Z`, no fraction when zero, else six digits.

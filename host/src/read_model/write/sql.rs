@@ -14,7 +14,7 @@ use super::super::lookup::Source;
 pub(super) enum Kind {
     Set,
     Add,
-    /// All sums are far from the limits of 64 bits.
+    /// All sums are far from the limits of 64 bits; of numerics, the end is the farthest that they come.
     AddSmall,
     /// The same, where a row that is near them may fail the statement: whoever runs it does it again in another way.
     AddQuick,
@@ -365,7 +365,19 @@ fn add(unnest: &mut Unnest, shape: &TableShape, column: usize, kind: Kind) -> St
         }
         ColumnType::Numeric => {
             unnest.array("text[]", format!("sum{column}"));
-            format!("coalesce(t.{name}, 0) + u.sum{column}::numeric")
+            let base = format!("coalesce(t.{name}, 0)");
+            let end = format!("{base} + u.sum{column}::numeric");
+            if kind != Kind::Add {
+                return end;
+            }
+            // A running sum that does not fit fails here, as it would in a batch of its own.
+            for part in ["low", "high"] {
+                unnest.array("text[]", format!("{part}{column}"));
+            }
+            format!(
+                "CASE WHEN {base} + u.low{column}::numeric IS NOT NULL AND {base} + u.high{column}::numeric IS NOT NULL \
+                 THEN {end} END"
+            )
         }
         _ => {
             unnest.array("double precision[]", format!("sum{column}"));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use bigdecimal::BigDecimal;
 use sqlx::postgres::PgArguments;
 use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
@@ -266,7 +267,7 @@ impl sql::Kind {
             } => [sum, lowest, highest]
                 .iter()
                 .all(|amount| (-bound..=bound).contains(*amount)),
-            _ => false,
+            other => other.is_monotone(),
         };
         if self == Self::Add && ops.filter_map(sums_of).all(is_small) {
             return gate.map_or(Self::AddSmall, |_| Self::AddQuick);
@@ -275,7 +276,7 @@ impl sql::Kind {
     }
 }
 
-/// Whole sums travel as three arrays, of text where an amount may be wider than its column.
+/// Sums travel as three arrays where a running sum may matter, of text where an amount may be wider than its column.
 fn add_sums<'s>(
     arguments: &mut PgArguments,
     column_type: ColumnType,
@@ -312,11 +313,22 @@ fn add_sums<'s>(
             Ok(())
         }
         ColumnType::Numeric => {
-            let sums = sums.map(|sums| match sums {
-                Some(Sums::Decimal(sum)) => Some(sum.to_plain_string()),
-                _ => None,
+            let parts = sums.map(|sums| match sums {
+                Some(Sums::Decimal {
+                    sum,
+                    lowest,
+                    highest,
+                }) => [Some(sum), Some(lowest), Some(highest)],
+                _ => [None; 3],
             });
-            arguments.add(sums.collect::<Vec<_>>())
+            let parts: Vec<[Option<&BigDecimal>; 3]> = parts.collect();
+            let sent = if kind == sql::Kind::Add { 3 } else { 1 };
+            for part in 0..sent {
+                let numbers = parts.iter().map(|parts| parts[part]);
+                let texts = numbers.map(|number| number.map(BigDecimal::to_plain_string));
+                arguments.add(texts.collect::<Vec<_>>())?;
+            }
+            Ok(())
         }
         _ => {
             let sums = sums.map(|sums| match sums {

@@ -8,6 +8,9 @@ use crate::contract::Text;
 
 const MICROS: i64 = 1_000_000;
 const DAY_SECONDS: i64 = 86_400;
+/// The first and the last moment that the host takes.
+const FIRST: i64 = -62_135_596_800 * MICROS;
+const LAST: i64 = 253_402_300_800 * MICROS - 1;
 /// Since 0000-03-01.
 const DAYS_BEFORE_1970: i64 = 719_468;
 /// Days of 400 years, after which the calendar repeats.
@@ -105,25 +108,34 @@ impl Timestamp {
             && text[16] == b':'
     }
 
-    /// Reads a time with `Z` or an offset such as `+08:00`.
+    /// Reads whatever the host takes for a time: also a space or `t` for the `T`, and an offset such as `+08:00`,
+    /// `+0800` or `+08`. None when it leads out of the years 1 to 9999.
     pub(crate) fn parse_with_offset(text: &str) -> Option<Self> {
-        let (moment, rest) = local(text.as_bytes())?;
-        let &[sign @ (b'+' | b'-'), ref clock @ ..] = rest else {
-            return (rest == b"Z").then_some(Self(moment));
-        };
-        if clock.len() != 5 || clock[2] != b':' {
-            return None;
+        let mut text = text.as_bytes().to_vec();
+        if let Some(mark @ (b' ' | b't')) = text.get_mut(10) {
+            *mark = b'T';
         }
-        let (hours, minutes) = (number(&clock[..2])?, number(&clock[3..])?);
+        let (moment, rest) = local(&text)?;
+        let &[sign @ (b'+' | b'-'), ref clock @ ..] = rest else {
+            return matches!(rest, b"Z" | b"z").then_some(Self(moment));
+        };
+        let minutes: &[u8] = match clock.len() {
+            2 => b"00",
+            4 => &clock[2..],
+            5 if clock[2] == b':' => &clock[3..],
+            _ => return None,
+        };
+        let (hours, minutes) = (number(&clock[..2])?, number(minutes)?);
         if hours > 15 || minutes > 59 {
             return None;
         }
         let offset = (hours * 60 + minutes) * 60 * MICROS;
-        Some(Self(if sign == b'+' {
+        let moment = if sign == b'+' {
             moment - offset
         } else {
             moment + offset
-        }))
+        };
+        (FIRST..=LAST).contains(&moment).then_some(Self(moment))
     }
 }
 
@@ -351,6 +363,26 @@ mod tests {
             read("2024-01-01T00:00:00Z").as_deref(),
             Some("2024-01-01T00:00:00Z")
         );
-        assert_eq!(read("2024-01-01T00:00:00+0800"), None);
+        for same in [
+            "2024-01-01 08:00:00+0800",
+            "2024-01-01t08:00:00+08",
+            "2024-01-01 00:00:00z",
+        ] {
+            assert_eq!(
+                read(same).as_deref(),
+                Some("2024-01-01T00:00:00Z"),
+                "{same}"
+            );
+        }
+        for bad in [
+            "2024-01-01T00:00:00+8",
+            "2024-01-01T00:00:00+16:00",
+            "2024-01-01T23:59:60Z",
+            "0000-01-01T00:00:00Z",
+            "0001-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
     }
 }

@@ -1,17 +1,29 @@
 //! Whether PostgreSQL's jsonb can hold a JSON text that is already known to be well formed.
 //!
-//! jsonb refuses U+0000, lone surrogates, numbers beyond its numeric type, and very deep nesting. Looking for
-//! them here lets the message name the field.
+//! jsonb refuses U+0000, lone surrogates, numbers beyond its numeric type, very deep nesting and very large
+//! values. Looking for them here lets the message name the field or column. Events and columns have the same rule, so
+//! what was appended can be written to a jsonb column.
 
-/// Deepest nesting of arrays and objects.
-pub(super) const DEPTH_MAX: usize = 1000;
+/// Deepest nesting of arrays and objects. Far below what the server's stack holds by default, which depends on its
+/// settings.
+pub const DEPTH_MAX: usize = 1000;
+
+/// Longest text. A number of one digit and its comma take six times as much in jsonb, which holds 256 MiB.
+pub const BYTES_MAX: usize = 32 << 20;
 
 /// Most digits before and after the point that PostgreSQL's numeric holds.
 const DIGITS_BEFORE_MAX: i64 = 131_072;
 const DIGITS_AFTER_MAX: i64 = 16_383;
 
 /// Why jsonb cannot hold the text, as a sentence part that follows the field's name; none when it can.
-pub(super) fn fault(text: &str) -> Option<String> {
+#[must_use]
+pub fn fault(text: &str) -> Option<String> {
+    if text.len() > BYTES_MAX {
+        return Some(format!(
+            "has {} bytes of JSON; at most {BYTES_MAX} are allowed",
+            text.len()
+        ));
+    }
     let bytes = text.as_bytes();
     let mut at = 0;
     let mut depth = 0;
