@@ -26,6 +26,8 @@ pub struct Stand {
     pub state: Option<State>,
     /// Its checkpoint.
     pub position: Position,
+    /// Whether its tables are there. A store without events has nobody behind, but for who cannot begin.
+    pub begun: bool,
     /// What there is to run it.
     pub file: File,
 }
@@ -50,6 +52,7 @@ impl Stand {
         Self {
             state: Some(state),
             position: known.progress.position(),
+            begun: known.progress.refused().is_none(),
             file: match (&known.offer, known.broken) {
                 (Some(_), _) => File::Good,
                 (None, true) => File::Broken,
@@ -77,7 +80,7 @@ impl Stand {
                     | State::Retrying,
                 ),
                 _,
-            ) if self.position >= target => Verdict::Done,
+            ) if self.begun && self.position >= target => Verdict::Done,
             (Some(_), _) => Verdict::Behind,
         }
     }
@@ -104,9 +107,13 @@ mod tests {
                     let stand = Stand {
                         state,
                         position: Position(position),
+                        begun: true,
                         file,
                     };
                     assert_eq!(stand.verdict(Position(10)), expected, "{stand:?}");
+                    let begun = false;
+                    let unmade = Stand { begun, ..stand }.verdict(Position(10));
+                    assert_eq!(unmade, if at == Done { Behind } else { at }, "{stand:?}");
                 }
             };
             for state in [Starting, CatchingUp, Live, Held, Retrying] {

@@ -48,6 +48,7 @@ pub fn members(rows: &[Projection], words: &[Word]) -> Vec<Member> {
                 stand: Stand {
                     state: State::of_word(&row.state),
                     position: row.position,
+                    begun: true,
                     file: File::None,
                 },
                 recorded: true,
@@ -121,6 +122,7 @@ fn unbegun(name: &str) -> Member {
         stand: Stand {
             state: None,
             position: Position(0),
+            begun: false,
             file: File::None,
         },
         recorded: false,

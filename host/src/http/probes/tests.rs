@@ -14,6 +14,7 @@ fn who_stands_still_is_behind_wherever_its_checkpoint_is() {
                 let stand = Stand {
                     state: Some(state),
                     position: Position(position),
+                    begun: true,
                     file,
                 };
                 judge_lag([("order", stand)].into_iter(), Position(10), events)

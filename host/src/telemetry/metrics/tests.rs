@@ -28,6 +28,7 @@ fn stand(state: State, position: i64) -> Stand {
     Stand {
         state: Some(state),
         position: Position(position),
+        begun: true,
         file: File::Good,
     }
 }
