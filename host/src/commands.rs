@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
+pub mod abandon;
 pub mod append;
 pub mod completions;
 pub mod config;
@@ -113,6 +114,8 @@ pub enum Command {
     Resume(resume::Args),
     /// Pass over the event at which a projection stands failed
     Skip(skip::Args),
+    /// Retire a projection: drop its tables and everything that is recorded of it
+    Abandon(abandon::Args),
     /// Show events that did not pass, try them again, or give them up
     DeadLetter(dead_letter::Args),
     /// Check the config, the plugins and the databases; lists all faults and changes nothing
@@ -230,6 +233,9 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
         }
         Command::Skip(args) => {
             skip::run(args, &context(process, environment, None, Lines::Few, out)?).await
+        }
+        Command::Abandon(args) => {
+            abandon::run(args, &context(process, environment, None, Lines::Few, out)?).await
         }
         Command::DeadLetter(args) => {
             dead_letter::run(args, &context(process, environment, None, Lines::Few, out)?).await

@@ -22,4 +22,5 @@ pub mod runner;
 pub mod session;
 pub mod settings;
 pub mod supervisor;
+pub mod verdict;
 pub mod work;

@@ -7,6 +7,7 @@
 //! compare-and-set of its checkpoint, and when that changes no row, nothing else happens. Must never: let a
 //! name or a value of a plugin reach SQL unchecked.
 
+pub mod abandon;
 pub mod bind;
 pub mod check;
 pub mod checkpoint;

@@ -1,6 +1,8 @@
 //! Waiting until projections have reached a position. Reads the control tables only, so it does not matter
 //! which replica does the work.
 
+pub mod members;
+
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnection;
@@ -12,9 +14,12 @@ use crate::error::{Code, Exit, Failure};
 use crate::event_store::event::Position;
 use crate::event_store::inspect;
 use crate::event_store::layout::Layout;
-use crate::read_model::control::{Control, Projection};
+use crate::projection::progress::State;
+use crate::projection::verdict::{File, Verdict};
+use crate::read_model::control::Control;
 
 use super::gate::Databases;
+use members::Member;
 
 /// How often the control tables are looked at: after a twentieth of the wait so far, within these bounds, so that a short
 /// wait is not told late and a long one does not ask often.
@@ -39,6 +44,26 @@ pub enum Goal {
     Position(Position),
 }
 
+/// Who is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// Everybody, and somebody at least.
+    All,
+    /// These, also when they have not begun.
+    Named(Vec<String>),
+    /// Everybody that is recorded, and these, for which this replica has a file.
+    Own(Vec<String>),
+}
+
+/// What the waiting came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Those that are done.
+    pub done: Vec<String>,
+    /// Those that were not waited for, since no replica has a file for them.
+    pub off: Vec<String>,
+}
+
 /// Waits until all these projections have reached the goal.
 ///
 /// # Errors
@@ -46,10 +71,10 @@ pub enum Goal {
 pub async fn wait(
     config: &Config,
     databases: &Databases,
-    names: &[String],
+    who: &Who,
     goal: Goal,
     timeout: Option<Duration>,
-) -> Result<(), Failure> {
+) -> Result<Reached, Failure> {
     let begun = Instant::now();
     let deadline = timeout.map(|timeout| begun + timeout);
     let control = Control::new(config.read_model.control_schema.clone());
@@ -70,13 +95,14 @@ pub async fn wait(
                 Some(connection) => connection,
                 None => databases.read_model.connect(&Purpose::Admin).await?,
             };
-            let rows = bounded("read model", ANSWER_TIMEOUT, control.list(&mut connection)).await?;
+            let asking = members::ask(&mut connection, &control);
+            let members = bounded("read model", ANSWER_TIMEOUT, asking).await?;
             session = Some(connection);
-            Ok::<_, DatabaseError>(rows)
+            Ok::<_, DatabaseError>(members)
         };
         let (last, wait) = match looked.await {
-            Ok(rows) => match judge(&rows, names, target.unwrap_or_default()) {
-                Judged::Done => return Ok(()),
+            Ok(members) => match judge(members, who, target.unwrap_or_default()) {
+                Judged::Done(reached) => return Ok(reached),
                 Judged::Never(failure) => return Err(failure),
                 Judged::NotYet(missing) => (
                     Failure::new(Exit::Failed, format!("time-out: {missing}")),
@@ -105,41 +131,75 @@ async fn head(databases: &Databases, layout: &Layout) -> Result<Position, Databa
 
 #[derive(Debug)]
 enum Judged {
-    Done,
+    Done(Reached),
     NotYet(String),
     Never(Failure),
 }
 
-fn judge(rows: &[Projection], names: &[String], target: Position) -> Judged {
+fn judge(mut all: Vec<Member>, who: &Who, target: Position) -> Judged {
     let mut missing = Vec::new();
-    for name in names {
-        let Some(row) = rows.iter().find(|row| row.name == *name) else {
-            missing.push(format!("{name} has not begun"));
-            continue;
-        };
-        if row.position >= target {
-            continue;
+    let mut reached = Reached::default();
+    if let Who::Named(names) | Who::Own(names) = who {
+        let absent = |name: &&String| !all.iter().any(|member| member.name == **name);
+        let absent = names.iter().filter(absent);
+        missing.extend(absent.map(|name| format!("{name} has not begun")));
+    }
+    match who {
+        Who::All if all.is_empty() => {
+            return Judged::NotYet(
+                "there is no projection to wait for, since no replica has led with this control schema yet"
+                    .to_owned(),
+            );
         }
-        if matches!(row.state.as_str(), "stopped" | "paused" | "no-plugin") {
-            let why = row
-                .failure
-                .as_ref()
-                .map(|failure| format!(": {}", failure.message))
-                .unwrap_or_default();
-            return Judged::Never(Failure::coded(
-                Exit::Failed,
-                STANDS_STILL,
-                format!(
-                    "the projection {name} is {} at position {}{why}",
-                    row.state, row.position
-                ),
-            ));
+        Who::All => {}
+        Who::Named(names) => all.retain(|member| names.contains(&member.name)),
+        Who::Own(names) => {
+            all.retain(|member| member.recorded || names.contains(&member.name));
+            // Other replicas need not have heard of these files yet.
+            for member in all.iter_mut().filter(|one| names.contains(&one.name)) {
+                member.stand.file = File::Good;
+            }
         }
-        missing.push(format!("{name} stands at {} of {target}", row.position));
+    }
+    for member in all {
+        match member.stand.verdict(target) {
+            Verdict::Done => reached.done.push(member.name),
+            Verdict::Off if !matches!(who, Who::Named(_)) => reached.off.push(member.name),
+            // Who asks for it by name does not want to hear that it was left out.
+            Verdict::Off | Verdict::StandsStill => return Judged::Never(stands_still(&member)),
+            Verdict::Behind => missing.push(behind(&member, target)),
+        }
     }
     if missing.is_empty() {
-        Judged::Done
+        Judged::Done(reached)
     } else {
         Judged::NotYet(missing.join(", "))
     }
 }
+
+fn stands_still(member: &Member) -> Failure {
+    let why = member.why.as_ref().map(|why| format!(": {why}"));
+    Failure::coded(
+        Exit::Failed,
+        STANDS_STILL,
+        format!(
+            "the projection {} is {} at position {}{}",
+            member.name,
+            member.stand.state.map_or("unknown", State::as_str),
+            member.stand.position,
+            why.unwrap_or_default()
+        ),
+    )
+}
+
+fn behind(member: &Member, target: Position) -> String {
+    let name = &member.name;
+    match (&member.why, member.stand.state) {
+        _ if member.recorded => format!("{name} stands at {} of {target}", member.stand.position),
+        (Some(why), _) => format!("{name} cannot begin yet: {why}"),
+        (None, _) => format!("{name} has not begun"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

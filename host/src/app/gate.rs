@@ -136,8 +136,6 @@ async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused>
 fn migration(error: migrate::Error) -> Refused {
     match error {
         migrate::Error::Unavailable(error) => refused(error),
-        // A standby that is promoted later is waited for by the supervisor that starts this process again.
-        error @ migrate::Error::ReadOnly { .. } => Refused::End(error.into()),
         error if error.class() == Class::Transient => Refused::Wait(error.into()),
         error => Refused::End(error.into()),
     }

@@ -91,7 +91,9 @@ fn word(config: &Config, plugins: &LoadedPlugins) -> Word {
             None => {}
         }
         if let Some(why) = known.progress.refused() {
-            refused.push(json!({ "projection": known.name, "message": why }));
+            refused.push(json!({
+                "projection": known.name, "message": why.message, "state": why.state().as_str(),
+            }));
         }
     }
     Word {

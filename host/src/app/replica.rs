@@ -17,7 +17,7 @@ use crate::leadership::{self, Load, Role};
 use crate::read_model::control::Control;
 use crate::telemetry::metrics::Metrics;
 
-use super::caught_up;
+use super::caught_up::{self, Who};
 use super::gate::{self, Databases};
 use super::leading::Parts;
 use super::plugins::LoadedPlugins;
@@ -27,6 +27,12 @@ use super::{Start, refused_plugins};
 
 /// How often projections that cannot begin are looked for.
 const REFUSED_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Why a replica does not compete for the lock.
+const NOTHING_TO_LEAD: &str = "it has no plugin file that can be used, and no projection is recorded yet; it takes part as soon as there is one";
+
+/// How often a replica with nothing to lead looks whether a projection is recorded.
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Longest wait for the list of projections.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,11 +64,11 @@ impl Replica {
             return whole.await;
         }
         let offered = self.loaded.roster().all();
-        let names: Vec<String> = offered.iter().map(|known| known.name.clone()).collect();
+        let who = Who::Own(offered.iter().map(|known| known.name.clone()).collect());
         let waiting = caught_up::wait(
             &self.config,
             &databases,
-            &names,
+            &who,
             caught_up::Goal::Head,
             start.timeout,
         );
@@ -82,7 +88,12 @@ impl Replica {
                 }
             }
         };
-        outcome?;
+        for name in outcome?.off {
+            tracing::warn!(
+                projection = name,
+                "not waited for: no replica has a plugin file for it"
+            );
+        }
         refused_plugins(&self.loaded).map_or(Ok(()), Err)
     }
 
@@ -92,8 +103,9 @@ impl Replica {
         loop {
             every.tick().await;
             let all = self.loaded.roster().all();
-            if let Some(why) = all.iter().find_map(|known| known.progress.refused()) {
-                return Failure::from_text(Exit::Config, &why);
+            let mut refusals = all.iter().filter_map(|known| known.progress.refused());
+            if let Some(why) = refusals.find(|refusal| refusal.lasts) {
+                return Failure::from_text(Exit::Config, &why.message);
             }
         }
     }
@@ -118,9 +130,14 @@ impl Replica {
         });
         let ended = match self.config.leader.scope {
             LeaderScope::Host => {
-                let load = Load::default();
-                let seat = self.compete(databases, None, &load)?;
-                self.sit(seat, parts).await
+                self.something_to_lead(databases).await;
+                if self.shutdown.is_cancelled() {
+                    Ok(())
+                } else {
+                    let load = Load::default();
+                    let seat = self.compete(databases, None, &load)?;
+                    self.sit(seat, parts).await
+                }
             }
             LeaderScope::Projection => self.many_seats(databases, &parts).await,
         };
@@ -128,6 +145,42 @@ impl Replica {
         // Bounded by itself; a panic in it changes nothing any more.
         let _told = telling.await;
         ended
+    }
+
+    /// Resolves when there is something to lead: a plugin file here, or a projection that is recorded. Whoever led
+    /// without either would only keep from the lock who has something.
+    async fn something_to_lead(&self, databases: &Databases) {
+        let roster = self.loaded.roster();
+        let mut changes = roster.changes();
+        let mut told = false;
+        loop {
+            changes.mark_unchanged();
+            let offers = roster.all().iter().any(|known| known.offer.is_some());
+            if offers || self.is_recorded(databases).await {
+                return self.standing.set_idle(None);
+            }
+            if !std::mem::replace(&mut told, true) {
+                tracing::warn!("this replica does not take part: {NOTHING_TO_LEAD}");
+            }
+            self.standing.set_idle(Some(NOTHING_TO_LEAD));
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(IDLE_INTERVAL) => {}
+            }
+        }
+    }
+
+    /// Whether any projection is recorded. A database that does not answer is asked again.
+    async fn is_recorded(&self, databases: &Databases) -> bool {
+        let asking = async {
+            let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
+            Control::new(self.config.read_model.control_schema.clone())
+                .list(&mut connection)
+                .await
+        };
+        let rows = bounded("read model", ANSWER_TIMEOUT, asking).await;
+        rows.is_ok_and(|rows| !rows.is_empty())
     }
 
     /// A seat for each projection, also for those that come while the replica runs.

@@ -26,6 +26,7 @@ struct Inner {
     plugins: Mutex<Option<LoadedPlugins>>,
     seats: Mutex<Vec<Seat>>,
     leading: Mutex<BTreeMap<Option<String>, Leading>>,
+    idle: Mutex<Option<&'static str>>,
 }
 
 /// A leadership that this replica competes for.
@@ -71,6 +72,7 @@ impl Default for Standing {
             plugins: Mutex::new(None),
             seats: Mutex::default(),
             leading: Mutex::default(),
+            idle: Mutex::default(),
         }))
     }
 }
@@ -117,6 +119,17 @@ impl Standing {
         plugins
             .as_ref()
             .is_some_and(|plugins| plugins.roster().known(projection).is_some())
+    }
+
+    /// This replica does not compete for the lock, and why; or it does.
+    pub fn set_idle(&self, why: Option<&'static str>) {
+        *lock(&self.0.idle) = why;
+    }
+
+    /// Why this replica does not compete for the lock, if it does not.
+    #[must_use]
+    pub fn idle(&self) -> Option<&'static str> {
+        *lock(&self.0.idle)
     }
 
     /// An election began.

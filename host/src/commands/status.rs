@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Context;
 use super::output::{FormatArg, Output};
+use crate::app::caught_up::members;
 use crate::app::gate::Databases;
 use crate::config::{Config, LeaderScope};
 use crate::database::session::{Purpose, bounded};
@@ -18,8 +19,8 @@ use crate::read_model::control::Control;
 use crate::read_model::dead_letter::Letters;
 use crate::read_model::folders;
 
-use answer::Leaders;
 pub use answer::Status;
+use answer::{Asked, Leaders};
 
 /// Arguments of `status`.
 #[derive(Debug, Clone, clap::Args)]
@@ -90,10 +91,10 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     };
     let mut store = databases.event_store.connect(&Purpose::Admin).await?;
     let head = inspect::head(&mut store, &layout).await.map_err(failed)?;
-    let positions: Vec<_> = projections
-        .iter()
-        .map(|projection| projection.position)
-        .collect();
+    let asking = folders::newest(&mut model, control_schema);
+    let newest = bounded("read model", ANSWER_TIMEOUT, asking).await?;
+    let members = members::members(&projections, &newest);
+    let positions: Vec<_> = members.iter().map(|member| member.stand.position).collect();
     let lags = inspect::lag_seconds(&mut store, &layout, &positions)
         .await
         .map_err(failed)?;
@@ -128,10 +129,13 @@ pub async fn ask(config: &Config) -> Result<Status, Failure> {
     Ok(Status::new(
         leaders,
         projections,
-        sources.first(),
-        head,
-        &lags,
-        &counts,
+        Asked {
+            source: sources.first(),
+            head,
+            members: &members,
+            lags: &lags,
+            letters: &counts,
+        },
         folders,
     ))
 }

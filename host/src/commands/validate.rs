@@ -1,13 +1,14 @@
 //! `validate`: everything that can be known to be wrong before a replica starts.
 //!
 //! A list of checks, each of which adds findings. Promises: all checks run, whatever earlier ones found, as
-//! long as they have what they need; nothing is changed anywhere.
+//! long as they have what they need; nothing is changed anywhere: what has to be tried is rolled back.
 
 use serde::Serialize;
 
 mod databases;
 mod plugins;
 mod recorded;
+mod rehearsed;
 
 use super::output::{FormatArg, Output};
 use crate::config::fault::Place;
@@ -174,6 +175,7 @@ async fn check(args: &Args, config: &Config, findings: &mut Vec<Finding>) {
         findings.extend(databases::check(config).await);
         if let Some(loaded) = loaded {
             findings.extend(recorded::check(config, &loaded).await);
+            findings.extend(rehearsed::check(config, &loaded).await);
         }
     }
 }

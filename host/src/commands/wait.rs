@@ -1,15 +1,15 @@
 //! `wait`: until projections have caught up, for tests and deployments.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Context;
 use super::control::{near, unknown};
 use super::run::duration;
-use crate::app::caught_up::{self, Goal};
+use crate::app::caught_up::{self, Goal, Reached, Who};
 use crate::app::gate::Databases;
 use crate::database::session::{Purpose, bounded};
-use crate::error::{Exit, Failure};
+use crate::error::Failure;
 use crate::event_store::event::Position;
 use crate::read_model::control::Control;
 use crate::read_model::dead_letter::Letters;
@@ -31,9 +31,6 @@ pub struct Args {
     pub timeout: Duration,
 }
 
-/// How often the first projection is looked for.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
 /// Longest wait for the list of projections.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -44,17 +41,17 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub async fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let config = &context.config.config;
     let databases = Databases::of(config)?;
-    let names = if args.names.is_empty() {
-        all(context, &databases, Instant::now() + args.timeout).await?
+    let who = if args.names.is_empty() {
+        Who::All
     } else {
         misspelt(context, &databases, &args.names).await?;
-        args.names
+        Who::Named(args.names)
     };
     let goal = args
         .position
         .map_or(Goal::Head, |position| Goal::Position(Position(position)));
-    caught_up::wait(config, &databases, &names, goal, Some(args.timeout)).await?;
-    note(context, &databases, &names).await;
+    let reached = caught_up::wait(config, &databases, &who, goal, Some(args.timeout)).await?;
+    note(context, &databases, &reached).await;
     Ok(())
 }
 
@@ -103,8 +100,13 @@ fn files(dir: &Path) -> Option<Vec<String>> {
     )
 }
 
-/// Says what is caught up only because it waits in the dead letters.
-async fn note(context: &Context, databases: &Databases, names: &[String]) {
+/// Says what is caught up only because it waits in the dead letters, and what was not waited for.
+async fn note(context: &Context, databases: &Databases, reached: &Reached) {
+    for name in &reached.off {
+        context.out.note(&format!(
+            "{name} is switched off and was not waited for: no replica has a plugin file for it"
+        ));
+    }
     let Ok(mut connection) = databases.read_model.connect(&Purpose::Admin).await else {
         return;
     };
@@ -116,34 +118,11 @@ async fn note(context: &Context, databases: &Databases, names: &[String]) {
     )
     .await;
     for count in counted.unwrap_or_default() {
-        if names.contains(&count.projection) {
+        if reached.done.contains(&count.projection) {
             context.out.note(&format!(
                 "{} has {} dead letters and {} parked streams",
                 count.projection, count.open, count.parked_streams
             ));
         }
-    }
-}
-
-/// Every projection there is; the first replica may be starting at this moment, so none is waited for, too.
-async fn all(
-    context: &Context,
-    databases: &Databases,
-    deadline: Instant,
-) -> Result<Vec<String>, Failure> {
-    let mut connection = databases.read_model.connect(&Purpose::Admin).await?;
-    let control = Control::new(context.config.config.read_model.control_schema.clone());
-    loop {
-        let rows = bounded("read model", ANSWER_TIMEOUT, control.list(&mut connection)).await?;
-        if !rows.is_empty() {
-            return Ok(rows.into_iter().map(|row| row.name).collect());
-        }
-        if Instant::now() >= deadline {
-            return Err(Failure::new(
-                Exit::Failed,
-                "time-out: there is no projection to wait for, since no replica has led with this control schema yet",
-            ));
-        }
-        tokio::time::sleep(LOOK_INTERVAL).await;
     }
 }

@@ -20,7 +20,7 @@ pub async fn head(connection: &mut PgConnection, layout: &Layout) -> Result<Posi
 }
 
 /// For each checkpoint, how long ago the first event after it was recorded, by the store's clock; 0 when there
-/// is none.
+/// is none. None when that event says no age: its time is infinite, or still to come.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -28,7 +28,7 @@ pub async fn lag_seconds(
     connection: &mut PgConnection,
     layout: &Layout,
     checkpoints: &[Position],
-) -> Result<Vec<f64>, Error> {
+) -> Result<Vec<Option<f64>>, Error> {
     let positions: Vec<i64> = checkpoints.iter().map(|position| position.0).collect();
     let statement = layout.render(include_str!("sql/lag_seconds.sql"));
     let rows = sqlx::query(AssertSqlSafe(statement))

@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 
 use crate::app::standing::{Gate, Seat};
 use crate::event_store::SourceState;
+use crate::event_store::event::Position;
 use crate::leadership::{Denied, Role};
+use crate::projection::progress;
+use crate::projection::roster::Known;
+use crate::projection::verdict::{Stand, Verdict, lag as lag_of};
 
 use super::View;
 
@@ -34,6 +38,10 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
     if let Gate::Closed(why) = gate {
         detail["waiting_for"] = json!(why);
     }
+    if let Some(why) = standing.idle() {
+        detail["role"] = json!("idle");
+        detail["leads_nothing"] = json!(why);
+    }
     if let Some(Role::Follower(denied)) = standing.role() {
         detail["denied"] = told(denied);
     }
@@ -57,6 +65,7 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
             json!({
                 "name": known.name,
                 "state": known.progress.state(&mark).as_str(),
+                "caught_up": Stand::of(known, known.progress.state(&mark)).verdict(mark.head) == Verdict::Done,
                 "position": known.progress.position().0,
                 "dead_letters": known.progress.letters().open,
                 "parked_streams": known.progress.letters().parked_streams,
@@ -66,6 +75,10 @@ pub(super) async fn ready(State(view): State<View>) -> Answer {
             })
         });
         detail["projections"] = Value::Array(projections.collect());
+        let runs = |known: &Known| known.progress.state(&mark) != progress::State::NoPlugin;
+        if !all.iter().any(runs) {
+            detail["leads_nothing"] = json!("no projection that it leads has a plugin to run");
+        }
     }
     answer(ready, detail)
 }
@@ -143,24 +156,44 @@ pub(super) async fn lag(State(view): State<View>, Query(bounds): Query<Bounds>) 
             json!({ "leading": true, "event_store": { "failing": error } }),
         );
     }
-    let head = mark.head;
-    let lags: Vec<(String, i64)> = all
-        .iter()
-        .map(|known| {
-            (
-                known.name.clone(),
-                (head.0 - known.progress.position().0).max(0),
-            )
-        })
-        .collect();
-    let fine = lags
-        .iter()
-        .all(|(_, lag)| bounds.events.is_none_or(|most| *lag <= most));
-    let detail: serde_json::Map<String, Value> = lags
-        .into_iter()
-        .map(|(name, lag)| (name, json!(lag)))
-        .collect();
-    answer(fine, json!({ "leading": true, "lag_events": detail }))
+    let stands = all.iter().map(|known| {
+        let stand = Stand::of(known, known.progress.state(&mark));
+        (known.name.as_str(), stand)
+    });
+    let (fine, detail) = judge_lag(stands, mark.head, bounds.events);
+    answer(fine, detail)
+}
+
+/// Whether nobody is farther behind than that. Who stands still is, wherever its checkpoint is; who is switched off
+/// does not count.
+fn judge_lag<'a>(
+    stands: impl Iterator<Item = (&'a str, Stand)>,
+    head: Position,
+    events: Option<i64>,
+) -> (bool, Value) {
+    let mut fine = true;
+    let mut lags = serde_json::Map::new();
+    let (mut still, mut off) = (Vec::new(), Vec::new());
+    for (name, stand) in stands {
+        let bound = head.0.saturating_sub(events.unwrap_or(i64::MAX));
+        match stand.verdict(Position(bound)) {
+            Verdict::Off => {
+                off.push(name);
+                continue;
+            }
+            Verdict::Done => {}
+            Verdict::Behind => fine &= events.is_none(),
+            Verdict::StandsStill => {
+                fine &= events.is_none();
+                still.push(name);
+            }
+        }
+        lags.insert(name.to_owned(), json!(lag_of(stand.position, head)));
+    }
+    let detail = json!({
+        "leading": true, "lag_events": lags, "stands_still": still, "switched_off": off,
+    });
+    (fine, detail)
 }
 
 fn answer(fine: bool, detail: Value) -> Answer {
@@ -173,3 +206,6 @@ fn answer(fine: bool, detail: Value) -> Answer {
         Json(detail),
     )
 }
+
+#[cfg(test)]
+mod tests;

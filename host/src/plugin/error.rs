@@ -111,6 +111,17 @@ pub enum Error {
         /// The projection.
         name: String,
     },
+    /// A file that another configured projection has already.
+    #[error(
+        "the configuration names this file for `{name}`, but it is the file of `{owner}` already, and a file is loaded \
+         once: `{name}` does not run; copy the file under another name for it, or remove its `[[projection]]`"
+    )]
+    Shared {
+        /// The projection.
+        name: String,
+        /// The one that has the file.
+        owner: String,
+    },
     /// A file that calls itself like a projection whose file is another one.
     #[error(
         "it calls itself `{name}`, but the configured file of `{name}` is {}; remove this file, or change `component`",
@@ -172,6 +183,7 @@ impl Error {
             Self::OtherName { .. } => 515,
             Self::Folder(_) | Self::TooMany { .. } => 516,
             Self::StandIn { .. } => 518,
+            Self::Shared { .. } => 831,
         })
     }
 

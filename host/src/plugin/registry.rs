@@ -283,13 +283,22 @@ impl Loader {
                     .values()
                     .any(|error| matches!(error, Error::Pin { name, .. } if name == wanted))
         };
+        let mut owners: BTreeMap<PathBuf, &str> = BTreeMap::new();
         self.options
             .projections
             .iter()
             .map(|declared| (folder::resolved(&self.options.dir, declared), declared))
-            .filter(|(file, _)| !file.exists())
             .filter_map(|(file, declared)| {
                 let name = declared.name.clone();
+                // The first one is the one whose configuration the file is loaded with.
+                let owner = *owners.entry(file.clone()).or_insert(&declared.name);
+                if owner != name {
+                    let owner = owner.to_owned();
+                    return Some((file, Error::Shared { name, owner }));
+                }
+                if file.exists() {
+                    return None;
+                }
                 match declared.component {
                     Some(_) => Some((file, Error::NoComponent { name })),
                     None => (!found(&name)).then_some((file, Error::Missing { name })),

@@ -17,7 +17,7 @@ use crate::event_store::event::Position;
 use crate::leadership::Lease;
 use crate::plugin::{Loader, Plugin};
 use crate::read_model::check::Shapes;
-use crate::read_model::checkpoint::{Checkpoints, GenerationKey};
+use crate::read_model::checkpoint::{Checkpoints, Failure as Row, GenerationKey};
 use crate::read_model::lookup::Source;
 use crate::read_model::schema::{self, Filler, Generation, Start};
 
@@ -26,7 +26,7 @@ use super::commit::Target;
 use super::failure::Failure;
 use super::lookups::RowLookups;
 use super::pending::Pending;
-use super::progress::Phase;
+use super::progress::{Phase, Refusal};
 use super::roster::{Known, Roster};
 use super::runner::{CONTROL_TIMEOUT, Runner, Stopped};
 use super::settings::StartFrom;
@@ -40,6 +40,9 @@ const PREPARE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often it is looked for a replica that has a plugin file.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// Category of a projection that stops because its tables cannot be used.
+const UNUSABLE_TABLES: &str = "tables";
 
 /// What a beginning came to.
 enum Begun {
@@ -155,6 +158,7 @@ impl Member {
             Admitted::Run { plugin, generation } => {
                 before.ran = Some((plugin.clone(), known.loader.clone()));
                 let counted = std::mem::replace(&mut before.counted, true);
+                let key = generation.key.clone();
                 match self.runner(known, plugin, *generation, counted) {
                     Ok(runner) => Begun::Run(Box::new(runner)),
                     Err(why) => {
@@ -163,6 +167,7 @@ impl Member {
                             error = why,
                             "the plugin's tables cannot be used"
                         );
+                        self.tell_unusable(&key, &why).await?;
                         Begun::Not(Phase::Stopped, None)
                     }
                 }
@@ -171,6 +176,26 @@ impl Member {
             Admitted::NoPlugin => Begun::Not(Phase::NoPlugin, Some(LOOK_AGAIN)),
             Admitted::Fenced => Begun::Fenced,
         })
+    }
+
+    /// Writes why nothing runs where everybody sees it.
+    async fn tell_unusable(&self, key: &GenerationKey, why: &str) -> Result<(), Failure> {
+        let name = self.shared.write.database();
+        let mut loan = bounded(name, CONTROL_TIMEOUT, self.shared.write.lend()).await?;
+        let loading = self.checkpoints.load(&mut loan, key);
+        if let Some(row) = bounded(name, CONTROL_TIMEOUT, loading).await? {
+            let failure = Row {
+                category: UNUSABLE_TABLES,
+                message: why,
+                ..Row::default()
+            };
+            let failing = self
+                .checkpoints
+                .fail(&mut loan, key, row.revision, &failure);
+            bounded::<_, DatabaseError>(name, CONTROL_TIMEOUT, failing).await?;
+        }
+        loan.give_back();
+        Ok(())
     }
 
     /// [`Stopped::Changed`] when there is something new to begin with.
@@ -246,22 +271,31 @@ impl Member {
         loop {
             let error = match self.ensure(known).await {
                 Ok(generation) => {
-                    known.progress.refuse(None);
+                    self.refuse(known, None);
                     return Ok(generation);
                 }
                 Err(schema::Error::Fenced) => return Err(Stopped::Fenced),
                 Err(error) => error,
             };
             let projection = &self.name;
-            if error.class() == Class::Transient {
+            let lasts = error.class() != Class::Transient;
+            if !lasts {
                 tracing::warn!(projection, %error, "cannot prepare the projection's tables; trying again");
             } else {
                 tracing::error!(projection, %error, "the projection's tables cannot be made; trying again now and then");
-                known.progress.refuse(Some(error.to_string()));
             }
+            let message = error.to_string();
+            self.refuse(known, Some(Refusal { message, lasts }));
             known.progress.enter(Phase::Retrying);
             known.progress.failed(error.to_string());
             tokio::time::sleep(waits.next().unwrap_or(PREPARE_MAX)).await;
+        }
+    }
+
+    /// Everybody hears at once that its tables cannot be made, or that they can again.
+    fn refuse(&self, known: &Known, why: Option<Refusal>) {
+        if known.progress.refuse(why) {
+            self.roster.touch();
         }
     }
 

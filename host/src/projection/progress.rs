@@ -42,6 +42,12 @@ impl State {
         Self::NoPlugin,
     ];
 
+    /// The state of a word, if this host knows it.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
     /// The word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -95,11 +101,32 @@ struct Inner {
     phase: AtomicU8,
     live: AtomicU8,
     last_error: Mutex<Option<(Instant, String)>>,
-    refused: Mutex<Option<String>>,
+    refused: Mutex<Option<Refusal>>,
     busy: [Mutex<Option<Instant>>; 2],
     letters: Mutex<Letters>,
     letters_changed: AtomicBool,
     repeats: Repeats,
+}
+
+/// Why the tables of a projection cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// In words.
+    pub message: String,
+    /// Whether trying again changes nothing until a person acts.
+    pub lasts: bool,
+}
+
+impl Refusal {
+    /// The state of the projection meanwhile.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        if self.lasts {
+            State::Stopped
+        } else {
+            State::Retrying
+        }
+    }
 }
 
 /// Dead letters that nobody has resolved, and streams that wait behind some of them.
@@ -166,14 +193,17 @@ impl Progress {
         self.0.phase.store(phase as u8, Ordering::Relaxed);
     }
 
-    /// Its tables cannot be made, which only a person can mend; none when they can again.
-    pub fn refuse(&self, why: Option<String>) {
-        *lock(&self.0.refused) = why;
+    /// Its tables cannot be made; none when they can again. Says whether that is new.
+    pub fn refuse(&self, why: Option<Refusal>) -> bool {
+        let mut refused = lock(&self.0.refused);
+        let changed = *refused != why;
+        *refused = why;
+        changed
     }
 
     /// Why its tables cannot be made.
     #[must_use]
-    pub fn refused(&self) -> Option<String> {
+    pub fn refused(&self) -> Option<Refusal> {
         lock(&self.0.refused).clone()
     }
 
@@ -242,6 +272,9 @@ impl Progress {
     /// The state that people see, given the store's mark.
     #[must_use]
     pub fn state(&self, mark: &Mark) -> State {
+        if let Some(refusal) = self.refused() {
+            return refusal.state();
+        }
         match self.0.phase.load(Ordering::Relaxed) {
             1 => {}
             2 => return State::Retrying,

@@ -109,6 +109,11 @@ impl Roster {
         self.0.subscribe()
     }
 
+    /// Wakes whoever looks at changes: something about a projection is to be told.
+    pub fn touch(&self) {
+        self.0.send_modify(|_| {});
+    }
+
     /// What there is from now on. Who was known keeps its progress, and an unchanged plugin stays the same one.
     pub fn replace(&self, mut fresh: Vec<Known>) {
         let before = self.all();

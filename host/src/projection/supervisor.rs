@@ -27,6 +27,7 @@ use super::member::Member;
 use super::progress::State;
 use super::roster::{Known, Roster};
 use super::runner::{CONTROL_TIMEOUT, Stopped};
+use super::verdict::Stand;
 
 /// How often commands are looked for and states are written.
 const CONTROL_INTERVAL: Duration = Duration::from_secs(1);
@@ -162,10 +163,9 @@ impl Supervisor {
         let mark = self.feed.mark().borrow().clone();
         let all = self.all();
         for known in all.iter() {
-            let state = known.progress.state(&mark).as_str();
+            let stand = Stand::of(known, known.progress.state(&mark));
             let metrics = self.shared.metrics.projection(&known.name);
-            let lag = (mark.head.0 - known.progress.position().0).max(0);
-            metrics.state(state, State::ALL.into_iter().map(State::as_str), lag);
+            metrics.state(&stand, mark.head);
         }
         self.shared
             .metrics

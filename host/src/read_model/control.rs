@@ -70,6 +70,12 @@ impl Control {
         Self { schema }
     }
 
+    /// Where they are.
+    #[must_use]
+    pub fn schema(&self) -> &Identifier {
+        &self.schema
+    }
+
     fn sql(&self, template: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(render(template, &[("control", &self.schema)]))
     }

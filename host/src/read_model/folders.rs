@@ -106,6 +106,25 @@ pub async fn list(connection: &mut PgConnection, control: &Identifier) -> Result
         .bind(KEEP_SECONDS)
         .fetch_all(connection)
         .await?;
+    read(&rows)
+}
+
+/// The last word on each folder, of replicas that still tell: whoever shares a folder sees the same files.
+///
+/// # Errors
+/// When the table cannot be read.
+pub async fn newest(
+    connection: &mut PgConnection,
+    control: &Identifier,
+) -> Result<Vec<Word>, Error> {
+    let rows = sqlx::query(sql(include_str!("sql/newest_folders.sql"), control))
+        .bind(KEEP_BESIDE_SECONDS)
+        .fetch_all(connection)
+        .await?;
+    read(&rows)
+}
+
+fn read(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<Word>, Error> {
     let decoded = rows.iter().map(|row| {
         let json = |text: String| serde_json::from_str(&text).unwrap_or_default();
         Ok(Word {

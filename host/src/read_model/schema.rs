@@ -3,8 +3,10 @@
 mod anew;
 mod ddl;
 mod indexes;
+mod rehearsal;
 
 pub use anew::{Emptied, begin_anew, go_on};
+pub use rehearsal::rehearse;
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _};
@@ -219,36 +221,14 @@ pub async fn ensure(
         projection: manifest.name.clone(),
         generation: 1,
     };
-    let schema = Identifier::new(format!(
-        "{}_g{}",
-        manifest.name.replace('-', "_"),
-        key.generation
-    ))
-    .map_err(|source| Error::Name {
-        projection: manifest.name.clone(),
-        source,
-    })?;
-    let names: Vec<&str> = manifest
-        .tables
-        .iter()
-        .map(|table| table.name.as_str())
-        .collect();
-    refuse_taken_names(
+    let schema = make(
         &mut transaction,
         checkpoints.control(),
         readers,
-        &manifest.name,
-        &names,
+        manifest,
+        key.generation,
     )
     .await?;
-    create_schema(&mut transaction, manifest, &schema).await?;
-    for table in &manifest.tables {
-        create_table(&mut transaction, &schema, table).await?;
-    }
-    ensure_readers_schema(&mut transaction, readers).await?;
-    for table in &manifest.tables {
-        create_view(&mut transaction, readers, &schema, table, &manifest.name).await?;
-    }
     components::put(&mut transaction, checkpoints.control(), sha256, bytes).await?;
     let description = description(manifest);
     let render = |template| AssertSqlSafe(render(template, &[("control", checkpoints.control())]));
@@ -285,6 +265,34 @@ pub async fn ensure(
         former: Vec::new(),
         note: None,
     })
+}
+
+/// Creates schema, tables and views of a generation.
+async fn make(
+    connection: &mut PgConnection,
+    control: &Identifier,
+    readers: &Identifier,
+    manifest: &Manifest,
+    generation: i32,
+) -> Result<Identifier, Error> {
+    let projection = &manifest.name;
+    let schema = Identifier::new(format!("{}_g{generation}", projection.replace('-', "_")));
+    let schema = schema.map_err(|source| Error::Name {
+        projection: projection.clone(),
+        source,
+    })?;
+    let tables = manifest.tables.iter();
+    let names: Vec<&str> = tables.map(|table| table.name.as_str()).collect();
+    refuse_taken_names(connection, control, readers, projection, &names).await?;
+    create_schema(connection, manifest, &schema).await?;
+    for table in &manifest.tables {
+        create_table(connection, &schema, table).await?;
+    }
+    ensure_readers_schema(connection, readers).await?;
+    for table in &manifest.tables {
+        create_view(connection, readers, &schema, table, projection).await?;
+    }
+    Ok(schema)
 }
 
 /// What a plugin declared, in the shape kept in `generations.description`.

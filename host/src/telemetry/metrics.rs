@@ -16,6 +16,8 @@ use prometheus_client::registry::Registry;
 
 use crate::error::Class;
 use crate::event_store::event::Position;
+use crate::projection::progress::State;
+use crate::projection::verdict::{Stand, Verdict, lag};
 
 /// Part of a batch's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,6 +128,7 @@ struct Inner {
     denied_overdue: Gauge,
     positions: Family<ByProjection, Gauge>,
     lag_events: Family<ByProjection, Gauge>,
+    caught_up: Family<ByProjection, Gauge>,
     states: Family<ByState, Gauge>,
     events: Family<ByProjection, Counter>,
     batches: Family<ByProjection, Counter>,
@@ -222,6 +225,11 @@ impl Metrics {
                 &mut registry,
                 "lag_events",
                 "Positions between a projection's checkpoint and the head",
+            ),
+            caught_up: family(
+                &mut registry,
+                "caught_up",
+                "1 while a projection is done with everything up to the head, 0 also when it stands still there",
             ),
             states: family(
                 &mut registry,
@@ -485,29 +493,21 @@ impl ProjectionMetrics {
         all.parked_streams.get_or_create(&by).set(streams);
     }
 
-    /// The present state and how far behind.
-    pub fn state(
-        &self,
-        present: &'static str,
-        all: impl Iterator<Item = &'static str>,
-        lag_events: i64,
-    ) {
-        for state in all {
+    /// The present state, how far behind, and whether that is caught up.
+    pub fn state(&self, stand: &Stand, head: Position) {
+        let (by, all) = (self.by(), &self.all.0);
+        for state in State::ALL {
             let by = ByState {
                 projection: self.name.clone(),
-                state,
+                state: state.as_str(),
             };
-            self.all
-                .0
-                .states
-                .get_or_create(&by)
-                .set(i64::from(state == present));
+            let present = stand.state == Some(state);
+            all.states.get_or_create(&by).set(i64::from(present));
         }
-        self.all
-            .0
-            .lag_events
-            .get_or_create(&self.by())
-            .set(lag_events);
+        let done = stand.verdict(head) == Verdict::Done;
+        all.caught_up.get_or_create(&by).set(i64::from(done));
+        let behind = lag(stand.position, head);
+        all.lag_events.get_or_create(&by).set(behind);
     }
 
     fn by(&self) -> ByProjection {

@@ -136,11 +136,35 @@ async fn lag_is_what_the_stores_clock_says() {
         .await
         .expect("the lags");
     let expected = [200.0, 100.0, 0.0, 0.0, 0.0];
-    for (lag, expected) in lags.iter().zip(expected) {
+    for (lag, expected) in lags.iter().flatten().zip(expected) {
         assert!(
             *lag >= expected && *lag < expected + PATIENCE.as_secs_f64(),
             "{lags:?}"
         );
     }
-    assert_eq!(lags[3..], [0.0, 0.0], "the future and the end");
+    assert_eq!(lags[3..], [None, Some(0.0)], "the future and the end");
+}
+
+#[tokio::test]
+async fn no_time_in_a_store_breaks_the_question_for_the_lag() {
+    let store = Store::create().await;
+    let mut writer = store.writer("writer").await;
+    let odd = ["infinity", "-infinity", "4713-01-01 BC", "294276-12-31"];
+    for (version, time) in odd.iter().enumerate() {
+        writer
+            .run(&format!(
+                "INSERT INTO event_store.events (stream, version, type, data, recorded_at)
+                 VALUES ('a', {}, 'T', '{{}}', '{time}')",
+                version + 1
+            ))
+            .await;
+    }
+    let layout = Layout::Projector { schema: schema() };
+    let checkpoints = [0, 1, 2, 3, 4].map(Position);
+    let lags = inspect::lag_seconds(&mut writer.connection, &layout, &checkpoints)
+        .await
+        .expect("the lags");
+    assert_eq!(lags[..2], [None, None], "infinite times say no age");
+    assert!(lags[2].is_some_and(|lag| lag > 1e11), "{lags:?}");
+    assert_eq!(lags[3..], [None, Some(0.0)], "the future and the end");
 }

@@ -203,6 +203,20 @@ fn a_configured_projection_is_found_by_file_or_by_its_own_name() {
 }
 
 #[test]
+fn a_projection_whose_file_another_one_has_is_refused_by_name() {
+    let shared = Folder::new(&[("hostile.wasm", module("base"))])
+        .declare("hostile", |_| {})
+        .declare("second", |d| d.component = Some("hostile.wasm".into()))
+        .check(&["hostile"], &[(831, "hostile.wasm")]);
+    let message = &shared.refused[0].message;
+    assert!(
+        message.contains("`second`") && message.contains("`hostile`"),
+        "{message}"
+    );
+    assert!(shared.broken.is_empty(), "the first one is fine");
+}
+
+#[test]
 fn a_file_outside_the_folder_can_be_configured() {
     let outside = Folder::new(&[("plugin.wasm", module("base"))]);
     let path = outside.dir.path().join("plugin.wasm");

@@ -11,7 +11,6 @@ const CONTINUE: &str = "watch = true\non_change = \"continue\"";
 fn plugins_are_added_while_the_leader_runs_and_one_with_a_taken_name_is_refused() {
     let place = Place::new(CONTINUE);
     let leader = place.site.replica("a");
-    leader.leads_eventually();
     leader.logs("there is no plugin in the folder");
     place.save("hostile.wasm", &small("1.0"));
     place.applies_an_event("hostile");
@@ -89,9 +88,103 @@ fn a_table_that_another_projection_has_stops_the_newcomer_alone_and_status_shows
         (one["state"] == "stopped" && message.contains("PH0703")).then_some(())
     });
     place.applies_an_event("hostile");
+    // It has no row, and is not left out for that.
+    let waited = place.site.run(&["wait", "--until-caught-up"]);
+    assert_eq!(waited.code, 1, "{waited:?}");
+    assert!(
+        waited.error.contains("another") && waited.error.contains("PH0703"),
+        "{waited:?}"
+    );
+    let invalid = place.site.run(&["validate"]);
+    assert_eq!(invalid.code, 78, "{invalid:?}");
+    assert!(invalid.out.contains("error[PH0703]"), "{invalid:?}");
+    assert_eq!(leader.code("/lagz?events=1000000"), 503);
     place.site.model("drop table read_model.things");
     place.state("another", "live");
+    place.site.runs(&["wait", "--until-caught-up"]);
+    place.site.runs(&["validate"]);
     leader.stop();
+}
+
+#[test]
+fn tables_that_fail_for_the_moment_are_in_status_from_the_first_failure() {
+    let place = Place::new(CONTINUE);
+    place.save("hostile.wasm", &small("1.0"));
+    let leader = place.site.leader_of_one("a");
+    let rename = |from: &str, to: &str| {
+        let statement = format!("alter table projector.{from} rename to {to}");
+        place.site.model(&statement);
+    };
+    rename("components", "elsewhere");
+    place.save("another.wasm", &other("1.0"));
+    let status = place.state("another", "retrying");
+    assert_eq!(status["generation"], 0, "{status}");
+    assert_eq!(status["caught_up"], false, "{status}");
+    let message = status["failure"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("components"), "{status}");
+    let waited = place
+        .site
+        .run(&["wait", "--until-caught-up", "--timeout", "300ms"]);
+    assert_eq!(waited.code, 1, "{waited:?}");
+    assert!(
+        waited.error.contains("another cannot begin yet"),
+        "{waited:?}"
+    );
+    rename("elsewhere", "components");
+    place.state("another", "live");
+    place.site.runs(&["wait", "--until-caught-up"]);
+    leader.stop();
+}
+
+#[test]
+fn who_has_nothing_to_lead_stays_away_from_the_lock_until_there_is_something() {
+    let place = Place::new(CONTINUE);
+    fs::write(place.path("broken.wasm"), "no plugin").expect("there is room");
+    let idle = place.site.replica("a");
+    idle.logs("does not take part");
+    place.site.eventually("it says that it leads nothing", || {
+        let (code, answer) = idle.get("/readyz")?;
+        (code == 200 && answer.contains("leads_nothing") && answer.contains("idle")).then_some(())
+    });
+    assert!(place.site.status()["leader"].is_null());
+    place.save("hostile.wasm", &small("1.0"));
+    place.applies_an_event("hostile");
+    let (_, answer) = idle.get("/readyz").expect("it answers");
+    assert!(!answer.contains("leads_nothing"), "{answer}");
+    idle.stop();
+}
+
+#[test]
+fn who_is_switched_off_is_not_waited_for() {
+    let place = Place::new(CONTINUE);
+    place.save("hostile.wasm", &small("1.0"));
+    place.save("another.wasm", &other("1.0"));
+    let leader = place.site.replica("a");
+    place.applies_an_event("hostile");
+    place.applies_an_event("another");
+    fs::remove_file(place.path("another.wasm")).expect("it is there");
+    place.state("another", "no-plugin");
+    place.applies_an_event("hostile");
+    place.site.runs(&["wait", "--until-caught-up"]);
+    let named = place.site.run(&["wait", "another", "--until-caught-up"]);
+    assert_eq!(named.code, 1, "{named:?}");
+    place.site.eventually("nobody is behind", || {
+        (leader.code("/lagz?events=0") == 200).then_some(())
+    });
+    let status = place.site.status_of("another");
+    assert_eq!(status["caught_up"], false, "{status}");
+    assert_eq!(status["led"], true, "{status}");
+    leader.stop();
+    let status = place.site.status_of("hostile");
+    assert_eq!(status["led"], false, "{status}");
+    assert!(place.site.runs(&["status"]).contains("unled"));
+    place.site.store(
+        "insert into event_store.events (stream, version, type, data, recorded_at) \
+         values ('late', 1, 'Happened', '{}', 'infinity')",
+    );
+    let status = place.site.status_of("hostile");
+    assert_eq!(status["lag_events"], 1, "{status}");
+    assert!(status["lag_seconds"].is_null(), "{status}");
 }
 
 #[test]
@@ -182,4 +275,53 @@ fn thousands_of_saves_end_with_the_last_one_and_leave_the_leader_as_it_was() {
             (handles() <= before.0 + 8 && threads() <= before.1 + 8).then_some(())
         });
     leader.stop();
+}
+
+#[test]
+fn a_projection_that_is_abandoned_leaves_nothing_and_its_file_begins_anew() {
+    let place = Place::new(CONTINUE);
+    place.save("hostile.wasm", &small("1.0"));
+    place.save("another.wasm", &other("1.0"));
+    let leader = place.site.replica("a");
+    place.applies_an_event("hostile");
+    place.applies_an_event("another");
+    let abandon = ["abandon", "another", "--all", "-y"];
+    let offered = place.site.run(&abandon);
+    assert_eq!(offered.code, 1, "{offered:?}");
+    assert!(offered.error.contains("PH0832"), "{offered:?}");
+    fs::remove_file(place.path("another.wasm")).expect("it is there");
+    place.state("another", "no-plugin");
+    let unasked = place.site.run(&["abandon", "another", "--all"]);
+    assert_ne!(unasked.code, 0, "nobody can say yes: {unasked:?}");
+    // Somebody's view is not dropped by the way.
+    let mine = "create view public.mine as select * from another_g1.things";
+    place.site.model(mine);
+    let used = place.site.run(&abandon);
+    assert_eq!(used.code, 1, "{used:?}");
+    assert!(used.error.contains("mine"), "{used:?}");
+    assert_eq!(place.site.status_of("another")["state"], "no-plugin");
+    place.site.model("drop view public.mine");
+    place.site.runs(&abandon);
+    let left = "select (select count(*) from projector.checkpoints where projection = 'another') \
+                || ' ' || (select count(*) from projector.generations where projection = 'another') \
+                || ' ' || (select count(*) from pg_namespace where nspname = 'another_g1') \
+                || ' ' || (select count(*) from pg_views where viewname = 'things') \
+                || ' ' || (select count(*) from projector.components) \
+                || ' ' || (select count(*) from projector.audit where action = 'abandon' and projection = 'another')";
+    assert_eq!(place.site.model(left), "0 0 0 0 1 1");
+    place.applies_an_event("hostile");
+    place.site.runs(&["wait", "--until-caught-up"]);
+    assert_eq!(place.site.run(&abandon).code, 1, "there is none any more");
+    // With its file it is a new one, from the beginning.
+    place.save("another.wasm", &other("1.0"));
+    place.state("another", "live");
+    fs::remove_file(place.path("another.wasm")).expect("it is there");
+    place.state("another", "no-plugin");
+    leader.stop();
+    place.site.runs(&abandon);
+    assert_eq!(
+        place.site.model(left),
+        "0 0 0 0 1 2",
+        "also when nobody leads"
+    );
 }

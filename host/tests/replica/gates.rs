@@ -76,3 +76,23 @@ fn every_command_names_a_missing_privilege_a_read_only_server_and_missing_tables
         check(arguments, empty, "PH0202");
     }
 }
+
+#[test]
+fn a_read_only_read_model_is_waited_for_at_the_start() {
+    let site = Site::shared(programs(), Databases::Two, QUICK);
+    let database = site.model("select current_database()");
+    let read_only = |value: &str| {
+        site.store(&format!(
+            "alter database \"{database}\" set default_transaction_read_only = {value}"
+        ));
+    };
+    read_only("on");
+    let replica = site.replica("a");
+    site.eventually("it says what it waits for", || {
+        let (code, answer) = replica.get("/readyz")?;
+        (code == 503 && answer.contains("read-only")).then_some(())
+    });
+    read_only("off");
+    replica.leads_eventually();
+    replica.stop();
+}

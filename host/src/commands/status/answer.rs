@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::app::caught_up::members::{Member, Unmade};
 use crate::event_store::event::Position;
 use crate::leadership::Leader;
+use crate::projection::verdict::{Verdict, lag};
 use crate::read_model::control::{Failure, Projection, Source};
 use crate::read_model::dead_letter::Count;
 use crate::read_model::folders::Word;
@@ -69,10 +71,14 @@ pub struct ProjectionStatus {
     pub position: i64,
     /// Highest visible position of the store.
     pub head: i64,
-    /// head − position.
+    /// Whether it is done with everything up to the head, as `wait` would say.
+    pub caught_up: bool,
+    /// Whether anybody leads it; if not, the state is what the last leader wrote.
+    pub led: bool,
+    /// head − position, 0 when the store went back behind the position.
     pub lag_events: i64,
-    /// Age of the first event after the position, by the store's clock.
-    pub lag_seconds: f64,
+    /// Age of the first event after the position, by the store's clock; null when that event's time tells no age.
+    pub lag_seconds: Option<f64>,
     /// What fills it.
     pub plugin: PluginStatus,
     /// Why it stopped.
@@ -129,58 +135,86 @@ pub struct HeldStatus {
     pub waiting_for: Value,
 }
 
+/// What was asked of both databases.
+pub(super) struct Asked<'a> {
+    pub(super) source: Option<&'a Source>,
+    pub(super) head: Position,
+    /// Everybody that somebody may wait for.
+    pub(super) members: &'a [Member],
+    /// How old the first event is that each of them did not see.
+    pub(super) lags: &'a [Option<f64>],
+    pub(super) letters: &'a [Count],
+}
+
+impl Asked<'_> {
+    /// Whether one is caught up, how many events it is behind, and how long.
+    fn lag(&self, name: &str, position: Position) -> (bool, i64, Option<f64>) {
+        let mut members = self.members.iter().zip(self.lags);
+        let found = members.find(|(member, _)| member.name == name);
+        let done = found.is_some_and(|(one, _)| one.stand.verdict(self.head) == Verdict::Done);
+        let seconds = found.and_then(|(_, seconds)| *seconds);
+        let events = lag(position, self.head);
+        // An event that came between the two questions is not counted in one and aged in the other.
+        let seconds = if events == 0 { Some(0.0) } else { seconds };
+        (done, events, seconds)
+    }
+}
+
 impl Status {
     pub(super) fn new(
         mut leaders: Leaders,
         projections: Vec<Projection>,
-        source: Option<&Source>,
-        head: Position,
-        lags: &[f64],
-        letters: &[Count],
+        asked: Asked<'_>,
         folders: Vec<Word>,
     ) -> Self {
-        let projections = projections
-            .into_iter()
-            .zip(lags)
-            .map(|(projection, &lag_seconds)| {
-                let held = source
-                    .filter(|_| projection.state == "held")
-                    .and_then(|source| source.held.as_ref());
-                let letters = letters.iter().find(|count| {
-                    count.projection == projection.name && count.generation == projection.generation
-                });
-                ProjectionStatus {
-                    paused_reason: projection.paused_reason,
-                    dead_letters: letters.map_or(0, |count| count.open),
-                    parked_streams: letters.map_or(0, |count| count.parked_streams),
-                    dead_letter_oldest_seconds: letters.map(|count| count.oldest_seconds),
-                    head: head.0,
-                    lag_events: head.0 - projection.position.0,
-                    lag_seconds: lag_seconds.max(0.0),
-                    position: projection.position.0,
-                    generation: projection.generation,
-                    plugin: PluginStatus {
-                        version: projection.plugin_version,
-                        sha256: projection.sha256,
-                        note: projection.note,
-                    },
-                    failure: projection.failure.map(failure),
-                    held: held.map(|(position, since, by)| HeldStatus {
-                        position: position.0,
-                        since: time(*since),
-                        waiting_for: by.clone(),
-                    }),
-                    leader: leaders.of_each.remove(&projection.name),
-                    state: projection.state,
-                    name: projection.name,
-                }
+        let (source, head, letters) = (asked.source, asked.head, asked.letters);
+        let projections = projections.into_iter().map(|projection| {
+            let (caught_up, lag_events, lag_seconds) =
+                asked.lag(&projection.name, projection.position);
+            let own = leaders.of_each.remove(&projection.name);
+            let held = source
+                .filter(|_| projection.state == "held")
+                .and_then(|source| source.held.as_ref());
+            let letters = letters.iter().find(|count| {
+                count.projection == projection.name && count.generation == projection.generation
             });
+            ProjectionStatus {
+                paused_reason: projection.paused_reason,
+                dead_letters: letters.map_or(0, |count| count.open),
+                parked_streams: letters.map_or(0, |count| count.parked_streams),
+                dead_letter_oldest_seconds: letters.map(|count| count.oldest_seconds),
+                head: head.0,
+                caught_up,
+                led: leaders.of_all.is_some() || own.as_ref().is_some_and(Option::is_some),
+                lag_events,
+                lag_seconds,
+                position: projection.position.0,
+                generation: projection.generation,
+                plugin: PluginStatus {
+                    version: projection.plugin_version,
+                    sha256: projection.sha256,
+                    note: projection.note,
+                },
+                failure: projection.failure.map(failure),
+                held: held.map(|(position, since, by)| HeldStatus {
+                    position: position.0,
+                    since: time(*since),
+                    waiting_for: by.clone(),
+                }),
+                leader: own,
+                state: projection.state,
+                name: projection.name,
+            }
+        });
         let mut projections: Vec<ProjectionStatus> = projections.collect();
         for unmade in folders.iter().flat_map(unmade) {
             if !projections.iter().any(|one| one.name == unmade.name) {
+                let (_, lag_events, lag_seconds) = asked.lag(&unmade.name, Position(0));
                 projections.push(ProjectionStatus {
                     head: head.0,
-                    lag_events: head.0,
+                    led: leaders.of_all.is_some(),
+                    lag_events,
+                    lag_seconds,
                     ..unmade
                 });
             }
@@ -227,11 +261,12 @@ impl Status {
             .map(|one| {
                 let mut cells = vec![
                     one.name.clone(),
-                    one.state.clone(),
+                    one.shown_state(),
                     one.position.to_string(),
                     one.head.to_string(),
                     one.lag_events.to_string(),
-                    format!("{:.1} s", one.lag_seconds),
+                    one.lag_seconds
+                        .map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds:.1} s")),
                     one.generation.to_string(),
                     format!(
                         "{} {}",
@@ -251,6 +286,11 @@ impl Status {
     /// What needs more words than a cell has.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.projections.iter().any(|one| !one.led) {
+            notes.push(
+                "unled: nobody leads it, and the state is what the last leader wrote\n".to_owned(),
+            );
+        }
         for one in &self.projections {
             if one.state == "paused" {
                 let why = one.paused_reason.as_ref();
@@ -260,6 +300,7 @@ impl Status {
             if let Some(failure) = &one.failure {
                 // A pause does not mend what failed before it.
                 let stopped = match one.state.as_str() {
+                    "retrying" => "cannot begin yet",
                     "paused" => "had stopped before it was paused",
                     _ => "stopped",
                 };
@@ -299,6 +340,18 @@ impl Status {
             notes.extend(folder.notes(&self.projections));
         }
         notes
+    }
+}
+
+impl ProjectionStatus {
+    /// `live` of somebody who is gone is not `live`. What a person did holds without a leader.
+    fn shown_state(&self) -> String {
+        match self.state.as_str() {
+            state if self.led || matches!(state, "paused" | "stopped" | "no-plugin") => {
+                state.to_owned()
+            }
+            state => format!("{state}, unled"),
+        }
     }
 }
 
@@ -351,18 +404,21 @@ impl From<Word> for FolderStatus {
 fn unmade(word: &Word) -> Vec<ProjectionStatus> {
     let refused = word.refused.as_array().into_iter().flatten();
     let unmade = refused.filter_map(|refused| {
-        let (name, message) = (
-            refused["projection"].as_str()?,
-            refused["message"].as_str()?,
-        );
+        let Unmade {
+            name,
+            message,
+            state,
+        } = Unmade::read(refused)?;
         Some(ProjectionStatus {
             name: name.to_owned(),
-            state: "stopped".to_owned(),
+            state: state.as_str().to_owned(),
+            caught_up: false,
+            led: false,
             generation: 0,
             position: 0,
             head: 0,
             lag_events: 0,
-            lag_seconds: 0.0,
+            lag_seconds: None,
             plugin: PluginStatus {
                 version: String::new(),
                 sha256: word.projections[name]

@@ -9,6 +9,7 @@ use crate::database::identifier::Identifier;
 use crate::event_store::event::Subscription;
 use crate::guest::bindings::Description;
 use crate::guest::bindings::typed::exports::projector::projection::manifest as contract;
+use crate::read_model::check::TableShape;
 
 /// Longest name of a projection; schemas of generations are named after it.
 pub const PROJECTION_NAME_BYTES_MAX: usize = 40;
@@ -20,6 +21,8 @@ const INDEXES_MAX: usize = 32;
 const INDEX_COLUMNS_MAX: usize = 32;
 const WANTED_MAX: usize = 1_000;
 const WANTED_BYTES_MAX: usize = 500;
+/// Columns that every table has already.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 /// Faults that are listed.
 const FAULTS_MAX: usize = 50;
 
@@ -58,6 +61,9 @@ impl Manifest {
             &mut faults,
         );
         let tables = tables(&description.tables, &mut faults);
+        if faults.0.is_empty() {
+            usable(&tables, &mut faults);
+        }
         if faults.0.is_empty() {
             Ok(Self {
                 name: description.name.clone(),
@@ -127,6 +133,15 @@ fn wanted(place: &str, texts: &[String], faults: &mut Faults) {
                 format!("{place}[{at}]"),
                 format!("{entry:?} stands there twice"),
             );
+        }
+    }
+}
+
+/// What the checks of writes refuse of a table would keep its projection from ever beginning.
+fn usable(tables: &[Table], faults: &mut Faults) {
+    for table in tables {
+        if let Err(why) = TableShape::new(table.clone()) {
+            faults.add("tables", why);
         }
     }
 }
@@ -237,6 +252,12 @@ fn columns(table: &Identifier, declared: &[contract::Column], faults: &mut Fault
         let name = Identifier::new(&column.name)
             .map_err(|error| faults.add(&place, error.to_string()))
             .ok();
+        if SYSTEM_COLUMNS.contains(&column.name.as_str()) {
+            faults.add(
+                &place,
+                "is the name of a system column, which every table of PostgreSQL has; take another one",
+            );
+        }
         let column_type = ColumnType::from_sql(&column.column_type);
         match (column_type, &column.default_value) {
             (None, _) => faults.add(

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Metrics, Stage};
+use super::{Metrics, Stage, Stand, State};
 use crate::error::Class;
 use crate::event_store::event::Position;
+use crate::projection::verdict::File;
 
 const PAGE: &str = include_str!("../../../../docs/reference/metrics.md");
 
@@ -23,6 +24,36 @@ fn every_metric_stands_in_the_page_and_the_other_way_round() {
     );
 }
 
+fn stand(state: State, position: i64) -> Stand {
+    Stand {
+        state: Some(state),
+        position: Position(position),
+        begun: true,
+        file: File::Good,
+    }
+}
+
+#[test]
+fn who_stands_still_is_not_caught_up_and_nobody_is_ahead_of_the_head() {
+    for state in State::ALL {
+        let metrics = Metrics::new();
+        let projection = metrics.projection("order");
+        for position in [9, 10, 260] {
+            projection.state(&stand(state, position), Position(10));
+            let page = metrics.encode().expect("every label can be written");
+            let has = |name: &str, value: i64| {
+                page.contains(&format!(
+                    "projector_{name}{{projection=\"order\"}} {value}\n"
+                ))
+            };
+            let still = matches!(state, State::Stopped | State::Paused | State::NoPlugin);
+            let done = i64::from(!still && position >= 10);
+            assert!(has("caught_up", done), "{state:?} at {position}: {page}");
+            assert!(has("lag_events", (10 - position).max(0)), "{page}");
+        }
+    }
+}
+
 /// The names that the program exposes. A family without series is not written, so one of each is made first.
 fn exposed() -> BTreeSet<String> {
     let metrics = Metrics::new();
@@ -39,7 +70,7 @@ fn exposed() -> BTreeSet<String> {
     metrics.module_loaded(true);
     metrics.of_leader().ended("resigned");
     metrics.leads_projection("order", true);
-    projection.state("live", ["live", "held"].into_iter(), 0);
+    projection.state(&stand(State::Live, 0), Position(0));
     let text = metrics.encode().expect("every label can be written");
     text.lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))

@@ -162,3 +162,43 @@ fn defaults_get_a_first_look() {
         assert!(!fits(column_type, bad), "{column_type:?} {bad}");
     }
 }
+
+#[test]
+fn what_would_keep_a_projection_from_beginning_is_refused() {
+    for name in ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"] {
+        let with = |description: &mut Description| {
+            description.tables[0].columns.push(column(name, "bigint"));
+        };
+        check(with, &["is the name of a system column"]);
+    }
+    let defaults = [
+        ("text[]", "{a,b}"),
+        ("timestamptz", "2026-01-01"),
+        ("date", "today"),
+        ("double precision", "NaN"),
+    ];
+    for (column_type, default) in defaults {
+        let mut description = good();
+        let mut odd = column("odd", column_type);
+        odd.default_value = Some(default.into());
+        description.tables[0].columns.push(odd);
+        // Whatever passes has a value that the checks of writes can use.
+        match Manifest::check(&description) {
+            Ok(manifest) => {
+                let shapes = crate::read_model::check::Shapes::new(&manifest.tables);
+                assert!(shapes.is_ok(), "{column_type} {default}: {shapes:?}");
+            }
+            Err(faults) => {
+                assert!(faults[0].to_string().contains("odd"), "{faults:?}");
+            }
+        }
+    }
+    check(
+        |description| {
+            let mut odd = column("day", "date");
+            odd.default_value = Some("today".into());
+            description.tables[0].columns.push(odd);
+        },
+        &["column day: default: "],
+    );
+}
