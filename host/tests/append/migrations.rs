@@ -6,7 +6,7 @@ use projector_host::database::migrate::{self, Error, LOCK_CLASS, Part, Target};
 use projector_host::error::Exit;
 use tokio::task::JoinSet;
 
-use super::support::{Store, database, eventually, execute, identifier, schema};
+use super::support::{Store, append, database, eventually, execute, identifier, refusal, schema};
 
 fn places(store: &Store) -> Vec<Place> {
     let place = |target| Place {
