@@ -20,6 +20,7 @@ use serde::Serialize;
 use toml::de::DeTable;
 
 mod complete;
+pub mod disk;
 pub mod environment;
 pub mod fault;
 pub mod later;
@@ -125,7 +126,7 @@ pub fn load(path: &Path, environment: &Environment, flags: &Flags) -> Result<Loa
         let message = format!("cannot read the configuration: {reason}");
         Faults(vec![Fault::new(UNREADABLE, place, message).hint(hint)])
     };
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = disk::read(path, disk::CONFIG_BYTES_MAX).map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::NotFound => {
                 "name another file with --config, or write a commented one with `projector-host config init`"

@@ -6,7 +6,8 @@
 //! Promises: a point in time is begun at most once, also when the run then fails or its host dies (a job that
 //! must be repeated has to be asked for again); periods are measured by the database's clock, not by those of
 //! the hosts. The table `runs` lives in a schema of its own in the lock database and is created when it is
-//! first needed, unless somebody with more rights did that before; its rows are kept for 90 days.
+//! first needed, unless somebody with more rights did that before; a row is kept for 90 days, and the newest older one of
+//! a job for ever, so that a longer period is decided too. A point in time whose row may be gone is refused.
 
 use std::time::Duration;
 
@@ -136,6 +137,13 @@ impl Runs {
             .bind(by)
             .fetch_one(connection);
         let row = bounded(database.name, limit, call).await?;
+        if row.try_get(3)? {
+            return Err(Error::Usage(format!(
+                "the point in time of `{job}` is more than 90 days ago, and whether it was run for then is not known any \
+                 more: rows of {}.runs are kept for 90 days",
+                self.schema
+            )));
+        }
         match row.try_get(0)? {
             Some(id) => Ok(Decision::Run(id)),
             None => Ok(Decision::Done {

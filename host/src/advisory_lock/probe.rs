@@ -11,6 +11,7 @@ use sqlx::{Connection as _, Row as _};
 use super::error::Error as LockError;
 use crate::database::error::Error;
 use crate::database::session::{Database, Purpose, bounded};
+use crate::error::Code;
 use crate::leadership::Refusal;
 
 /// Makes sure that locks count on this connection, and returns the server process behind it.
@@ -36,6 +37,32 @@ pub async fn check(
         return Err(LockError::Refused(Refusal::pooler(database.name)));
     }
     Ok(row.try_get(0)?)
+}
+
+/// Code of a transaction pooler before a database in which no lock is held.
+pub const POOLED: Code = Code(413);
+
+/// Refuses a transaction pooler before a database whose sessions set how they read, write and end: behind one, the
+/// settings stay with whoever comes next, and are missing where they are needed.
+///
+/// # Errors
+/// [`Error::Unfit`], or what the database said; `connection` is in doubt then.
+pub async fn refuse_pooler(
+    connection: &mut PgConnection,
+    database: &Database,
+    limit: Duration,
+) -> Result<(), Error> {
+    if !is_transaction_pooled(connection, database, limit).await? {
+        return Ok(());
+    }
+    Err(Error::Unfit {
+        code: POOLED,
+        message: format!(
+            "the {} database is reached through a pooler in transaction mode (or statement mode), where the settings of a \
+             session get lost; give a direct address, or a pooler in session mode",
+            database.name
+        ),
+    })
 }
 
 /// Whether statements of one client may meet different servers: then session locks mean nothing.

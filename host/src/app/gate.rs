@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::advisory_lock::probe;
+use crate::config::{Config, LeaderDatabase};
 use crate::database::backoff;
 use crate::database::error::Error as DatabaseError;
 use crate::database::migrate::{self, Part, Target};
@@ -21,6 +22,9 @@ use super::standing::{Gate, Standing};
 /// Waits between tries.
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Longest wait for one answer of the check for poolers.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two databases.
 #[derive(Debug, Clone)]
@@ -100,6 +104,10 @@ enum Refused {
 }
 
 async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused> {
+    let lock = match config.leader.database {
+        LeaderDatabase::EventStore => Part::EventStore,
+        LeaderDatabase::ReadModel => Part::ReadModel,
+    };
     for (database, target) in &databases.targets(config) {
         if config.host.auto_migrate {
             for migration in migrate::up(database, target).await.map_err(migration)? {
@@ -111,6 +119,12 @@ async fn try_once(config: &Config, databases: &Databases) -> Result<(), Refused>
             }
         }
         let mut connection = database.connect(&Purpose::Admin).await.map_err(refused)?;
+        // The election looks for one before its lock.
+        if target.part != lock {
+            probe::refuse_pooler(&mut connection, database, PROBE_TIMEOUT)
+                .await
+                .map_err(refused)?;
+        }
         migrate::check(&mut connection, target)
             .await
             .map_err(migration)?;
@@ -143,6 +157,9 @@ fn migration(error: migrate::Error) -> Refused {
 
 fn refused(error: DatabaseError) -> Refused {
     let failure = Failure::from(&error);
+    if matches!(error, DatabaseError::Unfit { .. }) {
+        return Refused::End(failure);
+    }
     // The server answered and said no: a password, a role or a database that will not come by itself.
     let said_no = error
         .sqlstate()

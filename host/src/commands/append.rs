@@ -18,6 +18,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Row as _};
 use tokio::io::{AsyncBufRead, BufReader};
 
+use crate::config::disk;
 use crate::database::error::Error as DatabaseError;
 use crate::database::identifier::Identifier;
 use crate::database::migrate::{self, Target};
@@ -80,9 +81,10 @@ pub async fn run(
         append(input, "<stdin>", args.batch, database, schema, progress).await?
     } else {
         let name = args.file.display().to_string();
-        let file = tokio::fs::File::open(&args.file).await.map_err(|error| {
+        let file = disk::open(&args.file).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot open `{name}`: {error}"))
         })?;
+        let file = tokio::fs::File::from_std(file);
         let input = BufReader::with_capacity(READ_BUFFER_BYTES, file);
         append(input, &name, args.batch, database, schema, progress).await?
     };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::output::{FormatArg, Output};
-use crate::config::{Faults, Loaded, schema};
+use crate::config::{Faults, Loaded, disk, schema};
 use crate::error::{Exit, Failure};
 
 /// A file with every option, its default and what it means.
@@ -84,7 +84,7 @@ fn show(loaded: &Loaded, format: FormatArg, out: &Output) -> Result<(), Failure>
 
 fn check(file: &std::path::Path) -> Result<(), Failure> {
     let shown = file.display();
-    match std::fs::read_to_string(file) {
+    match disk::read_text(file, disk::CONFIG_BYTES_MAX) {
         Ok(text) if text == schema::json() => Ok(()),
         Ok(_) => Err(Failure::new(
             Exit::Failed,

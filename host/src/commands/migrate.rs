@@ -4,12 +4,16 @@
 //! change an event store of another layout, for which the caller gives none.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::database::migrate::{self, Part, Status, Target};
-use crate::database::session::{Database, Purpose};
+use crate::database::session::{Database, Purpose, bounded};
 use crate::error::{Code, Exit, Failure};
+
+/// Longest wait for the answer who may append.
+const PRIVILEGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Creates or upgrades the host's own tables in both databases.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,7 +35,29 @@ pub enum Action {
         check: bool,
     },
     /// Print the SQL instead of running it
-    Sql,
+    Sql {
+        /// Only what belongs into this database
+        #[arg(long = "for", value_name = "DATABASE")]
+        part: Option<PartArg>,
+    },
+}
+
+/// One of the two databases.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum PartArg {
+    /// The one with the events
+    EventStore,
+    /// The one with rows and control tables
+    ReadModel,
+}
+
+impl PartArg {
+    const fn part(self) -> Part {
+        match self {
+            Self::EventStore => Part::EventStore,
+            Self::ReadModel => Part::ReadModel,
+        }
+    }
 }
 
 /// A database and the tables that belong into it.
@@ -57,7 +83,11 @@ pub async fn run(
     match action {
         Action::Up => up(places, json, out).await,
         Action::Status { check } => status(places, *check, json, out).await,
-        Action::Sql => {
+        Action::Sql { part } => {
+            let wanted = part.map(PartArg::part);
+            let places = places
+                .iter()
+                .filter(|place| wanted.is_none_or(|wanted| wanted == place.target.part));
             for place in places {
                 write(out, &migrate::sql(&place.target))?;
             }
@@ -75,12 +105,17 @@ async fn up(places: &[Place], json: bool, out: &mut (dyn Write + Send)) -> Resul
         let target = &place.target;
         let done = migrate::up(&place.database, target).await?;
         let title = title(target);
+        let note = append_note(place).await?;
         if json {
-            all.push(json!({
+            let mut one = json!({
                 "part": target.part.as_str(),
                 "schema": target.schema.as_str(),
                 "applied": done.iter().map(|m| json!({"version": m.version, "name": m.name})).collect::<Vec<_>>(),
-            }));
+            });
+            if let Some(note) = &note {
+                one["note"] = note.as_str().into();
+            }
+            all.push(one);
         } else if done.is_empty() {
             write(out, &format!("{title}: up to date\n"))?;
         } else {
@@ -89,11 +124,35 @@ async fn up(places: &[Place], json: bool, out: &mut (dyn Write + Send)) -> Resul
                 write(out, &format!("{title}: applied {version:04} {name}\n"))?;
             }
         }
+        if let Some(note) = note.filter(|_| !json) {
+            write(out, &format!("{title}: {note}\n"))?;
+        }
     }
     if json {
         write(out, &format!("{}\n", json!({ "migrations": all })))?;
     }
     Ok(())
+}
+
+/// A database whose default privileges take EXECUTE from everybody keeps appenders out, who would learn it only then.
+async fn append_note(place: &Place) -> Result<Option<String>, Failure> {
+    if place.target.part != Part::EventStore {
+        return Ok(None);
+    }
+    let mut connection = place.database.connect(&Purpose::Admin).await?;
+    let schema = place.target.schema.quoted();
+    let asking = sqlx::query_scalar(
+        "SELECT pg_catalog.has_function_privilege('public', pg_catalog.to_regprocedure($1), 'EXECUTE')",
+    )
+    .bind(format!("{schema}.append(text, bigint, jsonb)"))
+    .fetch_one(&mut connection);
+    let everybody: Option<bool> = bounded(place.database.name, PRIVILEGE_TIMEOUT, asking).await?;
+    Ok((everybody == Some(false)).then(|| {
+        format!(
+            "not everybody may call its functions; grant those who append: \
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO …"
+        )
+    }))
 }
 
 async fn status(

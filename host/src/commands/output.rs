@@ -1,7 +1,9 @@
 //! How commands answer: tables for people, JSON for programs, questions before harm.
 //!
-//! Promises: only answers go to standard output; a closed pipe ends the command as done. Must never: ask
+//! Promises: what others wrote steers no terminal, in tables, notes and errors; only answers go to standard output; a closed pipe ends the command as done. Must never: ask
 //! when nobody can answer, or colour what is not a terminal.
+
+pub mod plain;
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -130,6 +132,11 @@ impl Output {
         R: IntoIterator<Item = Vec<String>>,
     {
         let mut table = Table::new();
+        let rows = rows.into_iter().map(|row| {
+            row.iter()
+                .map(|cell| plain::line(cell))
+                .collect::<Vec<String>>()
+        });
         table
             .load_style(presets::NOTHING)
             .set_header(header.iter().map(|name| name.to_uppercase()))
@@ -151,6 +158,10 @@ impl Output {
 
     /// Says something to the person: not part of the answer.
     pub fn note(&self, text: &str) {
+        Self::say(&plain::lines(text));
+    }
+
+    fn say(text: &str) {
         // Nobody is left to be told when standard error is closed.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
@@ -168,7 +179,7 @@ impl Output {
             true => format!("\u{1b}[1;31m{head}\u{1b}[0m"),
             false => head,
         };
-        self.note(&format!("{head}: {}", failure.message));
+        Self::say(&format!("{head}: {}", plain::lines(&failure.message)));
         if let Some(code) = failure.code {
             self.note(&format!("\nmore about it: projector-host explain {code}"));
         }

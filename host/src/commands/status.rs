@@ -5,7 +5,7 @@ mod answer;
 use std::time::Duration;
 
 use super::Context;
-use super::output::{FormatArg, Output};
+use super::output::{FormatArg, Output, plain};
 use crate::app::caught_up::members;
 use crate::app::gate::Databases;
 use crate::config::{Config, LeaderScope};
@@ -62,10 +62,10 @@ fn print(status: &Status, args: &Args, out: &Output) -> Result<(), Failure> {
         // Home, and clear what is below.
         out.text("\u{1b}[H\u{1b}[J")?;
     }
-    out.text(&status.leader_line())?;
+    out.text(&plain::block(&status.leader_line(), 2))?;
     out.table(&status.columns(), status.rows())?;
     for line in status.notes() {
-        out.text(&line)?;
+        out.text(&plain::block(&line, 2))?;
     }
     Ok(())
 }

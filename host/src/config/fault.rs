@@ -29,8 +29,11 @@ pub const DUPLICATE: Code = Code(109);
 /// A database URL or another secret is not there.
 pub const NO_SECRET: Code = Code(110);
 
+/// A parameter of a database URL that is not known, or cannot be kept.
+pub const PARAMETER: Code = Code(111);
+
 /// Every code of this module; each has a page.
-pub const CODES: [Code; 10] = [
+pub const CODES: [Code; 11] = [
     UNREADABLE,
     SYNTAX,
     UNKNOWN_KEY,
@@ -41,6 +44,7 @@ pub const CODES: [Code; 10] = [
     BAD_NAME,
     DUPLICATE,
     NO_SECRET,
+    PARAMETER,
 ];
 
 /// How much a fault matters.

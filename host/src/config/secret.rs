@@ -5,26 +5,14 @@
 use std::path::Path;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use sqlx::postgres::PgConnectOptions;
 
+use crate::database::address::{Address, AddressError};
 use crate::database::session::place;
 
+use super::disk;
 use super::environment::Environment;
-use super::fault::{Fault, MALFORMED, NO_SECRET, Place};
+use super::fault::{Fault, MALFORMED, NO_SECRET, PARAMETER, Place};
 use super::reading::{Reading, Source};
-
-/// What a URL may say of TLS.
-const TLS_PARAMETERS: [&str; 9] = [
-    "sslmode",
-    "ssl-mode",
-    "sslrootcert",
-    "ssl-root-cert",
-    "ssl-ca",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-];
 
 /// A secret and where it came from.
 #[derive(Debug, Clone)]
@@ -134,7 +122,8 @@ fn from_file(reading: &Reading<'_>, lookup: &Lookup<'_>, path: &Path) -> Result<
         let message = format!("cannot read {shown} for the {}: {reason}", lookup.what);
         Fault::new(NO_SECRET, reading.place_of(lookup.file_key), message)
     };
-    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
+    let text =
+        disk::read_text(path, disk::SECRET_BYTES_MAX).map_err(|error| fault(error.to_string()))?;
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() {
         return Err(fault("it is empty".to_owned()));
@@ -153,39 +142,31 @@ fn check_url(what: &str, found: Secret) -> Result<Secret, Fault> {
         let message = format!("the URL of the {what} database does not begin with postgres://");
         return Err(Fault::new(MALFORMED, place, message).hint(hint));
     }
-    if let Some(key) = unknown_tls(url) {
-        let message =
-            format!("the URL of the {what} database has the unknown TLS parameter `{key}`");
-        let hint = format!("known are {}", TLS_PARAMETERS.join(", "));
-        return Err(Fault::new(MALFORMED, place, message).hint(hint));
-    }
-    match url.parse::<PgConnectOptions>() {
+    match Address::parse(url) {
         Ok(_) => Ok(found),
-        Err(error) => {
+        Err(error @ AddressError::Malformed(_)) => {
             let message = format!("the URL of the {what} database is malformed: {error}");
             Err(Fault::new(MALFORMED, place, message).hint(hint))
+        }
+        Err(error) => {
+            let message = format!("in the URL of the {what} database {error}");
+            let hint = error.hint().unwrap_or_default();
+            Err(Fault::new(PARAMETER, place, message).hint(hint))
         }
     }
 }
 
-/// A parameter that means TLS and would be passed over: then nobody would notice that it is missing.
-fn unknown_tls(url: &str) -> Option<&str> {
-    let (_, query) = url.split_once('?')?;
-    let pairs = query.split('&');
-    pairs
-        .map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key))
-        .find(|key| key.starts_with("ssl") && !TLS_PARAMETERS.contains(key))
-}
-
 /// A URL as it may be shown: user, host, port and database, no password.
 pub(super) fn shown_url(secret: &Secret) -> String {
-    let Ok(options) = secret.value.expose_secret().parse::<PgConnectOptions>() else {
+    let Ok(address) = Address::parse(secret.value.expose_secret()) else {
         return "***".to_owned();
     };
-    let place = place(&options);
+    let places: Vec<String> = address.hosts.iter().map(place).collect();
+    let options = &address.hosts[0];
     let database = options.get_database().unwrap_or(options.get_username());
     format!(
-        "postgres://{}:***@{place}/{database}",
-        options.get_username()
+        "postgres://{}:***@{}/{database}",
+        options.get_username(),
+        places.join(",")
     )
 }

@@ -11,6 +11,9 @@ use super::migrate::{DENIED, READ_ONLY, UNMIGRATED};
 /// Code of a database that cannot be used.
 pub const UNAVAILABLE: Code = Code(201);
 
+/// Code of a database that cannot hold every text.
+pub const OTHER_ENCODING: Code = Code(112);
+
 /// A failed step on a database. The text never holds the connection URL.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -31,6 +34,14 @@ pub enum Error {
         database: &'static str,
         /// The bound that ran out.
         limit: Duration,
+    },
+    /// The database, or the way to it, is not what the host can work with, until a person mends it.
+    #[error("{message}")]
+    Unfit {
+        /// The page that explains it.
+        code: Code,
+        /// What is wrong, and what would be right.
+        message: String,
     },
     /// The connection broke.
     #[error("lost the connection to the database: {0}")]
@@ -69,7 +80,10 @@ impl Error {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Connect { .. } | Self::TimedOut { .. } | Self::Lost(_) => Class::Transient,
+            // Nobody's event: whoever mends the database, it is waited for.
+            Self::Connect { .. } | Self::TimedOut { .. } | Self::Lost(_) | Self::Unfit { .. } => {
+                Class::Transient
+            }
             Self::Statement { sqlstate, .. } => class_of_sqlstate(sqlstate),
             Self::Driver(_) => Class::Fatal,
         }
@@ -91,6 +105,9 @@ impl Error {
 /// means that nobody has migrated yet.
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
+        if let Error::Unfit { code, message } = error {
+            return Self::coded(Exit::Config, *code, message.clone());
+        }
         match error.sqlstate() {
             Some("42501") => Self::coded(
                 Exit::Config,

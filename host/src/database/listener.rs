@@ -80,7 +80,7 @@ impl Listener {
 
     /// One session, from connect to loss. Returns why it was lost.
     async fn session(&self, again: &mut bool) -> String {
-        let options = match self.database.options(&Purpose::Listen) {
+        let options = match self.database.options(&Purpose::Listen).await {
             Ok(options) => options,
             Err(error) => return error.to_string(),
         };

@@ -4,13 +4,22 @@
 //! peer. Hence two guards: settings that make the *server* let go, and [`bounded`], which gives every await
 //! a limit after which the caller must drop the connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
 
-use super::error::Error;
+mod settings;
+
+use super::address::{Address, AddressError, Wanted};
+use super::error::{Error, OTHER_ENCODING};
+use crate::config::fault::{MALFORMED, PARAMETER};
+
+/// The only encoding of a database that holds every text.
+const ENCODING: &str = "UTF8";
 
 /// Longest wait for a new session.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,15 +29,6 @@ const DOUBT_AFTER: Duration = Duration::from_secs(5);
 
 /// `application_name` is cut by the server beyond this many bytes.
 const APPLICATION_NAME_BYTES_MAX: usize = 63;
-
-/// For a session that reads a table in the order of its positions, by that index and no other, however small or large the
-/// table looks. It is planned once; and where nothing but a scan will do, there is no compiling for how dear that looks.
-const BY_POSITION: [(&str, &str); 4] = [
-    ("plan_cache_mode", "force_generic_plan"),
-    ("enable_seqscan", "off"),
-    ("enable_bitmapscan", "off"),
-    ("jit", "off"),
-];
 
 /// What a session is for; decides its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,72 +65,6 @@ impl Purpose {
             Self::Admin => "admin",
         }
     }
-
-    /// `(setting, value, whether a refusal is tolerated)`, in milliseconds where the unit matters.
-    fn settings(&self) -> Vec<(&'static str, String, bool)> {
-        let ms = |d: Duration| format!("{}ms", d.as_millis());
-        let mut settings = vec![
-            (
-                "default_transaction_isolation",
-                "read committed".to_owned(),
-                false,
-            ),
-            ("tcp_keepalives_idle", "3".to_owned(), true),
-            ("tcp_keepalives_interval", "1".to_owned(), true),
-            ("tcp_keepalives_count", "3".to_owned(), true),
-            ("tcp_user_timeout", "6s".to_owned(), true),
-            ("timezone", "UTC".to_owned(), false),
-            ("datestyle", "ISO, MDY".to_owned(), false),
-            ("intervalstyle", "postgres".to_owned(), false),
-            ("extra_float_digits", "1".to_owned(), true),
-            // Rows that a policy would hide become an error.
-            ("row_security", "off".to_owned(), false),
-        ];
-        match self {
-            Self::Lock {
-                server_lease,
-                local_lease,
-            } => settings.extend([
-                ("idle_session_timeout", ms(*server_lease), false),
-                (
-                    "idle_in_transaction_session_timeout",
-                    ms(*server_lease),
-                    false,
-                ),
-                ("statement_timeout", ms(*local_lease), false),
-                ("lock_timeout", "1s".to_owned(), false),
-                ("client_connection_check_interval", "2s".to_owned(), true),
-            ]),
-            Self::Listen => settings.push(("idle_session_timeout", "0".to_owned(), false)),
-            Self::Read | Self::Lookup => settings.extend([
-                ("idle_session_timeout", "0".to_owned(), false),
-                ("statement_timeout", "30s".to_owned(), false),
-                ("lock_timeout", "3s".to_owned(), false),
-                ("client_connection_check_interval", "500ms".to_owned(), true),
-            ]),
-            Self::Write => settings.extend([
-                ("idle_session_timeout", "0".to_owned(), false),
-                (
-                    "idle_in_transaction_session_timeout",
-                    "5s".to_owned(),
-                    false,
-                ),
-                ("statement_timeout", "30s".to_owned(), false),
-                ("lock_timeout", "3s".to_owned(), false),
-                ("client_connection_check_interval", "500ms".to_owned(), true),
-                ("synchronous_commit", "on".to_owned(), true),
-            ]),
-            Self::Admin => settings.extend([
-                ("statement_timeout", "60s".to_owned(), false),
-                ("lock_timeout", "10s".to_owned(), false),
-            ]),
-        }
-        if matches!(self, Self::Lookup | Self::Write) {
-            let once = "force_generic_plan".to_owned();
-            settings.push(("plan_cache_mode", once, true));
-        }
-        settings
-    }
 }
 
 /// Where a database is, and what it is called in messages.
@@ -141,6 +75,8 @@ pub struct Database {
     url: SecretString,
     group: String,
     node: String,
+    /// Which of several hosts let us in last.
+    reached: Arc<AtomicUsize>,
 }
 
 impl Database {
@@ -159,6 +95,7 @@ impl Database {
             url,
             group: group.into(),
             node: node.into(),
+            reached: Arc::default(),
         }
     }
 
@@ -178,47 +115,141 @@ impl Database {
             + &tail
     }
 
-    /// Connect options with the application name set, for pools that sqlx manages itself.
+    /// Connect options with the application name set, for pools that sqlx manages itself. Of several hosts it is the one
+    /// that is meant, which is looked for.
     ///
     /// # Errors
-    /// When the URL cannot be understood; the message does not repeat it.
-    pub fn options(&self, purpose: &Purpose) -> Result<PgConnectOptions, Error> {
-        let options: PgConnectOptions =
-            self.url
-                .expose_secret()
-                .parse()
-                .map_err(|error: sqlx::Error| Error::Connect {
-                    database: self.name,
-                    reason: format!("the URL is malformed: {error}"),
-                    sqlstate: None,
-                })?;
-        Ok(options
-            .application_name(&self.application_name(purpose))
-            .extra_float_digits(None)
-            .disable_statement_logging())
+    /// When the URL cannot be understood (the message does not repeat it), or none of several hosts is the one.
+    pub async fn options(&self, purpose: &Purpose) -> Result<PgConnectOptions, Error> {
+        let mut address = self.address()?;
+        let mut at = 0;
+        if address.hosts.len() > 1 {
+            let _closed = self.connect(purpose).await?;
+            at = self.reached.load(Ordering::Relaxed);
+        }
+        Ok(self.named(address.hosts.swap_remove(at), purpose))
     }
 
     /// Opens a session with the settings of its purpose.
     ///
     /// # Errors
     /// [`Error::Connect`] when the server refuses or cannot be reached, [`Error::TimedOut`] after
-    /// [`CONNECT_TIMEOUT`].
+    /// [`CONNECT_TIMEOUT`], [`Error::Unfit`] when a person has to mend the database or its URL.
     pub async fn connect(&self, purpose: &Purpose) -> Result<PgConnection, Error> {
-        let options = self.options(purpose)?;
-        let opening = async {
-            let mut connection = options
-                .connect()
-                .await
-                .map_err(|error| self.refused(error, &options))?;
-            apply(&mut connection, purpose).await?;
-            Ok(connection)
-        };
-        match tokio::time::timeout(CONNECT_TIMEOUT, opening).await {
+        let address = self.address()?;
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.first(&address, purpose)).await {
             Ok(done) => done,
             Err(_) => Err(Error::TimedOut {
                 database: self.name,
                 limit: CONNECT_TIMEOUT,
             }),
+        }
+    }
+
+    fn address(&self) -> Result<Address, Error> {
+        Address::parse(self.url.expose_secret()).map_err(|error| Error::Unfit {
+            code: match error {
+                AddressError::Malformed(_) => MALFORMED,
+                AddressError::Unknown(..) | AddressError::Refused(..) => PARAMETER,
+            },
+            message: format!("the URL of the {} database: {error}", self.name),
+        })
+    }
+
+    fn named(&self, options: PgConnectOptions, purpose: &Purpose) -> PgConnectOptions {
+        options
+            .application_name(&self.application_name(purpose))
+            .extra_float_digits(None)
+            .disable_statement_logging()
+    }
+
+    /// A session on the first of the hosts that is meant. The one that was it before comes first, if which one it is
+    /// does not depend on their order.
+    async fn first(&self, address: &Address, purpose: &Purpose) -> Result<PgConnection, Error> {
+        let count = address.hosts.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        if address.wanted != Wanted::Any {
+            order.rotate_left(self.reached.load(Ordering::Relaxed) % count);
+        }
+        let mut refusals = Vec::new();
+        for at in order {
+            let options = self.named(address.hosts[at].clone(), purpose);
+            let opening = self.open(&options, address.wanted, purpose);
+            let share = CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(u32::MAX);
+            let limit = address.connect_timeout.map_or(share, |own| own.min(share));
+            let error = match tokio::time::timeout(limit, opening).await {
+                Ok(Ok(connection)) => {
+                    self.reached.store(at, Ordering::Relaxed);
+                    return Ok(connection);
+                }
+                Ok(Err(error)) => error,
+                Err(_) => Error::TimedOut {
+                    database: self.name,
+                    limit,
+                },
+            };
+            // As libpq: a host that is there and says no for a reason of its own ends the search.
+            if count == 1 || matches!(error, Error::Unfit { .. }) {
+                return Err(error);
+            }
+            refusals.push((place(&options), error));
+        }
+        Err(self.none(refusals))
+    }
+
+    async fn open(
+        &self,
+        options: &PgConnectOptions,
+        wanted: Wanted,
+        purpose: &Purpose,
+    ) -> Result<PgConnection, Error> {
+        let mut connection = options
+            .connect()
+            .await
+            .map_err(|error| self.refused(error, options))?;
+        let facts = apply_settings(&mut connection, &settings::of(purpose)).await?;
+        let unwanted = match wanted {
+            Wanted::Any => None,
+            _ if facts.in_recovery => Some("a standby"),
+            Wanted::ReadWrite if facts.read_only => Some("read-only"),
+            Wanted::ReadWrite | Wanted::Primary => None,
+        };
+        if let Some(what) = unwanted {
+            return Err(Error::Connect {
+                database: self.name,
+                reason: format!(
+                    "the server is {what}, and target_session_attrs asks for another (at {})",
+                    place(options)
+                ),
+                sqlstate: None,
+            });
+        }
+        facts.check(self.name)?;
+        Ok(connection)
+    }
+
+    /// None of several hosts is the one. What only a person can mend is said as that, if all of them say it.
+    fn none(&self, refusals: Vec<(String, Error)>) -> Error {
+        let sqlstate = refusals
+            .first()
+            .and_then(|(_, error)| error.sqlstate())
+            .filter(|first| {
+                refusals
+                    .iter()
+                    .all(|(_, error)| error.sqlstate() == Some(*first))
+            })
+            .map(str::to_owned);
+        let reasons = refusals.into_iter().map(|(place, error)| match error {
+            Error::Connect { reason, .. } => format!("{place}: {reason}"),
+            other => format!("{place}: {other}"),
+        });
+        Error::Connect {
+            database: self.name,
+            reason: format!(
+                "none of its hosts can be used: {}",
+                reasons.collect::<Vec<_>>().join("; ")
+            ),
+            sqlstate,
         }
     }
 
@@ -249,12 +280,52 @@ pub fn place(options: &PgConnectOptions) -> String {
     format!("{host}:{}", options.get_port())
 }
 
+/// What a server told when a session was opened.
+#[derive(Debug)]
+struct Facts {
+    encoding: String,
+    read_only: bool,
+    in_recovery: bool,
+}
+
+impl Facts {
+    async fn ask(connection: &mut PgConnection, before: String) -> Result<Self, Error> {
+        let script = before + include_str!("session/facts.sql");
+        let rows = sqlx::raw_sql(AssertSqlSafe(script));
+        let rows = rows.fetch_all(connection).await?;
+        let row = rows
+            .last()
+            .ok_or_else(|| Error::Driver("a new session told nothing".to_owned()))?;
+        Ok(Self {
+            encoding: row.try_get(0)?,
+            read_only: row.try_get::<String, _>(1)? == "on",
+            in_recovery: row.try_get::<String, _>(2)? == "true",
+        })
+    }
+
+    /// A text that the database cannot hold would fail in the middle of the work, and its own tables with it.
+    fn check(&self, database: &'static str) -> Result<(), Error> {
+        if self.encoding == ENCODING {
+            return Ok(());
+        }
+        Err(Error::Unfit {
+            code: OTHER_ENCODING,
+            message: format!(
+                "the {database} database has the encoding {}; events, rows and messages may have any character, \
+                 so it must be {ENCODING}",
+                self.encoding
+            ),
+        })
+    }
+}
+
 /// Sends the settings of a purpose as plain statements, which every pooler passes on.
 ///
 /// # Errors
 /// When a setting that is needed is refused.
 pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(), Error> {
-    apply_settings(connection, &purpose.settings()).await
+    apply_settings(connection, &settings::of(purpose)).await?;
+    Ok(())
 }
 
 /// Settings for a session that is to read a table in the order of its positions.
@@ -262,33 +333,23 @@ pub async fn apply(connection: &mut PgConnection, purpose: &Purpose) -> Result<(
 /// # Errors
 /// When the session is lost.
 pub async fn apply_by_position(connection: &mut PgConnection) -> Result<(), Error> {
-    let settings = BY_POSITION.map(|(name, value)| (name, value.to_owned(), true));
-    apply_settings(connection, &settings).await
+    apply_settings(connection, &settings::by_position()).await?;
+    Ok(())
 }
 
 async fn apply_settings(
     connection: &mut PgConnection,
-    settings: &[(&'static str, String, bool)],
-) -> Result<(), Error> {
-    let set = |name: &str, value: &str| format!("SET {name} = '{value}'");
-    let script = |with_optional: bool| {
-        let wanted = settings
-            .iter()
-            .filter(|(_, _, tolerated)| with_optional || !tolerated);
-        let statements: Vec<String> = wanted.map(|(name, value, _)| set(name, value)).collect();
-        AssertSqlSafe(statements.join("; "))
-    };
+    settings: &[settings::Setting],
+) -> Result<Facts, Error> {
     // One round trip, as a rule. A refused setting undoes all of them.
-    match connection.execute(script(true)).await.map_err(Error::from) {
-        Ok(_) => return Ok(()),
+    match Facts::ask(connection, settings::script(settings, true)).await {
+        Ok(facts) => return Ok(facts),
         Err(error) if error.sqlstate().is_none() => return Err(error),
         Err(_) => {}
     }
-    if settings.iter().any(|(_, _, tolerated)| !tolerated) {
-        connection.execute(script(false)).await?;
-    }
     for (name, value, _) in settings.iter().filter(|(_, _, tolerated)| *tolerated) {
-        if let Err(error) = connection.execute(AssertSqlSafe(set(name, value))).await {
+        let one = settings::set(name, value);
+        if let Err(error) = connection.execute(AssertSqlSafe(one)).await {
             let error = Error::from(error);
             if error.sqlstate().is_none() {
                 return Err(error);
@@ -296,7 +357,7 @@ async fn apply_settings(
             tracing::debug!(setting = name, %error, "the server refused an optional setting");
         }
     }
-    Ok(())
+    Facts::ask(connection, settings::script(settings, false)).await
 }
 
 /// Gives an await that may take long a limit, and asks every five seconds whether its server can be reached at all:
@@ -309,10 +370,18 @@ pub async fn attended<T>(
     limit: Duration,
     call: impl Future<Output = T>,
 ) -> Result<T, Error> {
+    let before = database.reached.load(Ordering::Relaxed);
     let doubt = async {
         loop {
             tokio::time::sleep(DOUBT_AFTER).await;
             match database.connect(&Purpose::Admin).await {
+                // Another of its hosts answers, which says nothing of the one that is waited for.
+                Ok(_) if database.reached.load(Ordering::Relaxed) != before => {
+                    return Error::Lost(format!(
+                        "the {} database has moved to another host",
+                        database.name
+                    ));
+                }
                 // It answers, even if with a refusal.
                 Ok(_) => {}
                 Err(error) if error.sqlstate().is_some() => {}

@@ -87,6 +87,24 @@ impl ColumnType {
         }
     }
 
+    /// The type itself in a statement: no other schema's type of the same name can be meant.
+    #[must_use]
+    pub const fn qualified(self) -> &'static str {
+        match self {
+            Self::Text => "pg_catalog.text",
+            Self::BigInt => "pg_catalog.int8",
+            Self::Double => "pg_catalog.float8",
+            Self::Boolean => "pg_catalog.bool",
+            Self::Numeric => "pg_catalog.numeric",
+            Self::Timestamptz => "pg_catalog.timestamptz",
+            Self::Date => "pg_catalog.date",
+            Self::Uuid => "pg_catalog.uuid",
+            Self::Jsonb => "pg_catalog.jsonb",
+            Self::Bytea => "pg_catalog.bytea",
+            Self::TextArray => "pg_catalog.text[]",
+        }
+    }
+
     /// The type of this name.
     #[must_use]
     pub fn from_sql(name: &str) -> Option<Self> {

@@ -6,7 +6,7 @@ use projector_host::database::migrate::{self, Error, LOCK_CLASS, Part, Target};
 use projector_host::error::Exit;
 use tokio::task::JoinSet;
 
-use super::support::{Store, database, eventually, execute, identifier, schema};
+use super::support::{Store, append, database, eventually, execute, identifier, refusal, schema};
 
 fn places(store: &Store) -> Vec<Place> {
     let place = |target| Place {
@@ -229,7 +229,7 @@ async fn a_schema_that_is_there_needs_no_right_to_create_schemas_and_both_parts_
 #[tokio::test]
 async fn the_printed_sql_does_what_up_does() {
     let store = Store::empty();
-    let (text, failed) = command(&store, Action::Sql, false).await;
+    let (text, failed) = command(&store, Action::Sql { part: None }, false).await;
     assert_eq!(failed, None);
     store.psql(&text);
     let mut session = store.session().await;
@@ -256,4 +256,35 @@ async fn a_database_that_cannot_be_reached_or_is_missing_is_unavailable() {
             "{error}"
         );
     }
+}
+
+#[tokio::test]
+async fn where_not_everybody_may_call_functions_migrate_says_so_and_append_names_what_is_missing() {
+    let store = Store::empty();
+    let role = format!("appender_{}", store.test.name());
+    store.psql("alter default privileges revoke execute on functions from public");
+    let (text, failed) = command(&store, Action::Up, false).await;
+    assert_eq!(failed, None);
+    assert!(
+        text.contains("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA \"shop_events\" TO"),
+        "{text}"
+    );
+    store.psql("alter default privileges grant execute on functions to public");
+    store.psql(&format!(
+        "create role \"{role}\" login; grant usage on schema shop_events to \"{role}\"; \
+         grant insert, select on shop_events.events to \"{role}\""
+    ));
+    let mut session = store.session().await;
+    let name = format!("SET ROLE \"{role}\"");
+    execute(&mut session, &name).await.expect("a superuser may");
+    let (state, message) =
+        refusal(append(&mut session, "a", None, r#"[{"type":"T","data":1}]"#).await);
+    assert_eq!(state, "42501", "{message}");
+    store.psql(&format!(
+        "grant execute on all functions in schema shop_events to \"{role}\""
+    ));
+    let done = append(&mut session, "a", None, r#"[{"type":"T","data":1}]"#).await;
+    assert_eq!(done.expect("that is all that was missing").2, 1);
+    execute(&mut session, "RESET ROLE").await.expect("it may");
+    store.psql(&format!("drop owned by \"{role}\"; drop role \"{role}\""));
 }

@@ -79,3 +79,32 @@ fn in_session_mode_it_leads_hands_over_and_leaves_nothing() {
     drop(pooler);
     ends_well(&site, &mut generator, &[&direct]);
 }
+
+#[test]
+fn before_the_read_model_it_is_found_at_the_start_and_by_validate() {
+    let site = Site::shared(
+        crate::support::programs(),
+        projector_testkit::site::Databases::Two,
+        projector_testkit::site::QUICK,
+    );
+    for mode in ["transaction", "statement"] {
+        let Some(pooler) = Pooler::start(site.urls().1, mode) else {
+            skipped(
+                &format!("PgBouncer in {mode} mode"),
+                "pgbouncer is not installed",
+            );
+            return;
+        };
+        for arguments in [&["run"][..], &["validate"]] {
+            let mut command = site.program(arguments);
+            command.env("DATABASE_URL", pooler.url());
+            let answer = site.answer(command);
+            let said = format!("{}{}", answer.out, answer.error);
+            assert_eq!(answer.code, 78, "{mode} {arguments:?}: {said}");
+            assert!(
+                said.contains("PH0413") && said.contains("the read model database"),
+                "{mode} {arguments:?}: {said}"
+            );
+        }
+    }
+}

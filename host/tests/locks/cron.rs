@@ -271,3 +271,61 @@ fn names_that_look_alike_and_points_in_time_have_runs_of_their_own() {
         .expect("it is there");
     assert!(runs(&["--once-per", "1h", "future"]));
 }
+
+#[test]
+fn rows_are_kept_for_as_long_as_they_decide_something() {
+    let test = fresh();
+    let run = |arguments: &[&str]| {
+        let all: Vec<&str> = ["run"]
+            .iter()
+            .chain(arguments)
+            .chain(&["--", "echo", "ran"])
+            .copied()
+            .collect();
+        let output = finished(locks(&test, &all));
+        let ran = text(&output.stdout).contains("ran");
+        (
+            output.status.code().unwrap_or(-1),
+            ran,
+            text(&output.stderr),
+        )
+    };
+    let sql = |sql: &str| test.psql(sql).expect("it is there");
+    let older = |days: u32| {
+        sql(&format!(
+            "update projector_locks.runs set started_at = started_at - interval '{days} days',
+             scheduled_at = scheduled_at - interval '{days} days'"
+        ));
+    };
+    let yearly = ["--once-per", "365d", "yearly"];
+    assert!(run(&yearly).1);
+    older(91);
+    for _ in 0..2 {
+        assert!(!run(&yearly).1, "it ran 91 days ago");
+    }
+    older(300);
+    assert!(run(&yearly).1);
+    assert!(!run(&yearly).1);
+
+    // A point in time whose row was swept is not run again, and one ahead of its time is not forgotten.
+    for at in [
+        "2001-01-01T00:00:00Z",
+        "2001-01-02T00:00:00Z",
+        "2100-01-01T00:00:00Z",
+    ] {
+        assert!(run(&["--scheduled-at", at, "point"]).1, "{at}");
+    }
+    sql(
+        "update projector_locks.runs set started_at = started_at - interval '100 days' where job = 'point'",
+    );
+    assert!(run(&["--scheduled-at", "2101-01-01T00:00:00Z", "point"]).1);
+    assert_eq!(
+        sql("select count(*) from projector_locks.runs where job = 'point'"),
+        "3",
+        "one of the old ones is swept"
+    );
+    let (code, ran, error) = run(&["--scheduled-at", "2001-01-01T00:00:00Z", "point"]);
+    assert_eq!((code, ran), (2, false), "{error}");
+    assert!(error.contains("not known any more"), "{error}");
+    assert!(!run(&["--scheduled-at", "2100-01-01T00:00:00Z", "point"]).1);
+}

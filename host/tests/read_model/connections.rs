@@ -25,7 +25,7 @@ async fn what_was_planned_for_a_table_that_grows_is_planned_again() {
     let connections = Connections::new(site.database.clone(), Purpose::Write, 1);
     let mut loan = connections.lend().await.expect("a session");
     loan.execute(
-        "CREATE TABLE things (a int PRIMARY KEY); INSERT INTO things SELECT generate_series(1, 10000); \
+        "SET search_path = public; CREATE TABLE things (a int PRIMARY KEY); INSERT INTO things SELECT generate_series(1, 10000); \
          PREPARE look (int) AS SELECT a FROM things WHERE a = $1; \
          SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off",
     )

@@ -11,6 +11,7 @@ mod poison;
 mod restarts;
 mod rolling;
 mod sessions;
+mod settings;
 mod standby;
 mod support;
 mod takeover;

@@ -10,4 +10,4 @@ CREATE TABLE IF NOT EXISTS {schema}.runs (
     exit_code    integer,
     UNIQUE (job, scheduled_at)
 );
-COMMENT ON TABLE {schema}.runs IS 'Runs of `projector-host locks run --once-per` and `--scheduled-at`; kept for 90 days.';
+COMMENT ON TABLE {schema}.runs IS 'Runs of `projector-host locks run --once-per` and `--scheduled-at`; kept for 90 days, the newest older one of a job for ever.';

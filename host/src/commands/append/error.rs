@@ -5,7 +5,7 @@ use super::batch::Batch;
 use super::lines::Fault;
 use crate::database::error::{Error as DatabaseError, UNAVAILABLE};
 use crate::database::identifier::Identifier;
-use crate::database::migrate::{READ_ONLY, UNMIGRATED};
+use crate::database::migrate::{DENIED, READ_ONLY, UNMIGRATED};
 use crate::error::{Code, Exit, Failure};
 
 const BAD_LINE: Code = Code(321);
@@ -78,6 +78,14 @@ impl<'a> Place<'a> {
                 UNMIGRATED,
                 format!(
                     "the event store's schema `{schema}` is not migrated ({message}); run `projector-host migrate up`"
+                ),
+            ),
+            "42501" => Failure::coded(
+                Exit::Config,
+                DENIED,
+                format!(
+                    "{message}; those who append need USAGE on the schema `{schema}`, INSERT and SELECT on its `events`, \
+                     and EXECUTE on its functions; {written}"
                 ),
             ),
             "25006" => Failure::coded(

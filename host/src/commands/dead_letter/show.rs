@@ -8,7 +8,7 @@ use super::refused;
 use crate::app::gate::Databases;
 use crate::commands::Context;
 use crate::commands::control::{limited, open};
-use crate::commands::output::FormatArg;
+use crate::commands::output::{FormatArg, plain};
 use crate::database::session::Purpose;
 use crate::error::Failure;
 use crate::event_store::event::{Event, Position};
@@ -121,6 +121,6 @@ fn text(letter: &Described, event: &Result<Event, String>) -> String {
     }
     lines
         .into_iter()
-        .map(|(name, value)| format!("{name:<12} {value}\n"))
+        .map(|(name, value)| format!("{name:<12} {}\n", plain::block(&value, 13)))
         .collect()
 }

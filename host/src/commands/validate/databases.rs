@@ -106,6 +106,8 @@ impl Check<'_> {
                     None => finding,
                 }
             }));
+        } else {
+            probe::refuse_pooler(connection, self.database, PROBE_TIMEOUT).await?;
         }
         if row.try_get("in_recovery")? {
             if findings.is_empty() {
@@ -154,6 +156,9 @@ impl Check<'_> {
     }
 
     fn unusable(&self, error: &Error) -> Finding {
+        if let Error::Unfit { code, message } = error {
+            return self.invalid(message).code(*code);
+        }
         Finding::error(Exit::Unavailable, &self.place, error.to_string())
             .code(UNAVAILABLE)
             .hint("check that the server runs, and host, database, user and password of its URL")

@@ -177,13 +177,13 @@ fn urls_come_from_their_variable_then_a_fallback_then_libpq_variables() {
         &[
             (
                 "ES_DATABASE_URL",
-                "postgres://h/d?sslmode=require&keepalives=1",
+                "postgres://h/d?sslmode=require&channel_binding=require",
             ),
             ("DATABASE_URL", "postgres://h/d?host=/s&sslmod=require"),
         ],
         [
-            "environment variable ES_DATABASE_URL postgres://h/d?sslmode=require&keepalives=1",
-            "environment variable DATABASE_URL the URL of the read model database has the unknown TLS parameter `sslmod`",
+            "environment variable ES_DATABASE_URL in the URL of the event store database the parameter `channel_binding` cannot be kept: the driver binds no channels, so it can only be `prefer` or `disable`; sslmode=verify-full makes sure which server answers",
+            "environment variable DATABASE_URL in the URL of the read model database the parameter `sslmod` is not known",
         ],
     );
 }

@@ -78,6 +78,14 @@ pub enum Error {
         /// Which tables.
         part: Part,
     },
+    /// The database cannot be worked with.
+    #[error("{message}")]
+    Unfit {
+        /// The page that explains it.
+        code: Code,
+        /// What is wrong.
+        message: String,
+    },
     /// Another process migrates.
     #[error(
         "another process has been migrating the {} schema `{schema}` for more than {} s; try again when it is done",
@@ -123,6 +131,7 @@ impl Error {
             Self::Changed { .. } => Code(204),
             Self::ReadOnly { .. } => READ_ONLY,
             Self::Denied { .. } => DENIED,
+            Self::Unfit { code, .. } => *code,
             Self::Busy { .. } => Code(206),
             Self::Statement { .. } => Code(207),
         }
@@ -137,6 +146,7 @@ impl Error {
             | Self::Newer { .. }
             | Self::Changed { .. }
             | Self::ReadOnly { .. }
+            | Self::Unfit { .. }
             | Self::Denied { .. } => Exit::Config,
             Self::Busy { .. } => Exit::TryAgain,
             Self::Statement { .. } => Exit::Failed,
@@ -164,6 +174,7 @@ impl Error {
             Self::Unmigrated { .. }
             | Self::Newer { .. }
             | Self::Changed { .. }
+            | Self::Unfit { .. }
             | Self::Denied { .. } => Class::Fatal,
         }
     }
@@ -179,6 +190,9 @@ impl From<Error> for Failure {
 pub(super) fn told(target: &super::Target, error: DatabaseError) -> Error {
     if error.is_unavailable() {
         return Error::Unavailable(error);
+    }
+    if let DatabaseError::Unfit { code, message } = error {
+        return Error::Unfit { code, message };
     }
     if error.sqlstate() == Some("25006") {
         return Error::ReadOnly { part: target.part };

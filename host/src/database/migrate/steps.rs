@@ -15,6 +15,10 @@ use crate::database::template::render;
 /// Pause between two tries of the lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
+/// What each transaction of the printed scripts sets, as the host's own sessions do.
+const PINNED: &str =
+    "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on;";
+
 const TABLE_SQL: &str = include_str!("table.sql");
 const APPLIED_SQL: &str = include_str!("applied.sql");
 const FOUND_SQL: &str = include_str!("found.sql");
@@ -106,7 +110,7 @@ async fn apply_locked(
     target: &Target,
 ) -> Result<Step, DatabaseError> {
     connection
-        .execute("SET LOCAL search_path = pg_catalog; SET LOCAL statement_timeout = 0")
+        .execute("SET LOCAL statement_timeout = 0")
         .await?;
     let schema_exists: bool = sqlx::query(FOUND_SQL)
         .bind(target.schema.as_str())
@@ -152,7 +156,7 @@ async fn apply_locked(
 /// What has to stand before the scripts of a target.
 pub(super) fn preamble(target: &Target) -> String {
     format!(
-        "-- {part}: schema {schema}\nCREATE SCHEMA IF NOT EXISTS {quoted};\n{table}\n",
+        "-- {part}: schema {schema}\nBEGIN;\n{PINNED}\nCREATE SCHEMA IF NOT EXISTS {quoted};\n{table}\nCOMMIT;\n",
         part = target.part.as_str(),
         schema = target.schema,
         quoted = target.schema.quoted(),
@@ -169,7 +173,7 @@ pub(super) fn script(migration: &Migration, target: &Target) -> String {
         .replace("$3", &literal(migration.name))
         .replace("$4", &literal(&migration.checksum()));
     format!(
-        "\nBEGIN;\nSET LOCAL search_path = pg_catalog;\n{}\n{}\nCOMMIT;\n",
+        "\nBEGIN;\n{PINNED}\n{}\n{}\nCOMMIT;\n",
         migration.render(target).trim_end(),
         record.trim_end(),
     )

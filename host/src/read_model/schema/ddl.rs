@@ -59,12 +59,16 @@ pub(super) fn create_view(
 }
 
 fn column(column: &Column) -> String {
-    let mut text = format!("{} {}", column.name.quoted(), column.column_type.sql());
+    let mut text = format!(
+        "{} {}",
+        column.name.quoted(),
+        column.column_type.qualified()
+    );
     if let Some(default) = &column.default {
         text.push_str(&format!(
             " DEFAULT {}::{}",
             literal(default),
-            column.column_type.sql()
+            column.column_type.qualified()
         ));
     }
     if !column.nullable {
