@@ -16,4 +16,5 @@ SELECT pg_is_in_recovery(),
 FROM (SELECT to_regclass($1)::oid AS oid) t
 LEFT JOIN pg_class c ON c.oid = t.oid
 LEFT JOIN pg_sequence s
-    ON s.seqrelid = CASE WHEN c.relkind IN ('r', 'p') THEN pg_get_serial_sequence($1, 'position')::regclass END
+    -- Asked of the name, since the planner looks at this before it knows the kind.
+    ON s.seqrelid = CASE WHEN to_regclass($1) IS NOT NULL THEN pg_get_serial_sequence($1, 'position')::regclass END
