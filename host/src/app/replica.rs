@@ -84,7 +84,8 @@ impl Replica {
                 outcome = waiting => {
                     self.shutdown.cancel();
                     whole.await?;
-                    outcome
+                    // Whoever waits may have read of it before this replica looked at itself.
+                    outcome.map_err(|failure| self.refusal().unwrap_or(failure))
                 }
             }
         };
@@ -102,12 +103,18 @@ impl Replica {
         let mut every = tokio::time::interval(REFUSED_INTERVAL);
         loop {
             every.tick().await;
-            let all = self.loaded.roster().all();
-            let mut refusals = all.iter().filter_map(|known| known.progress.refused());
-            if let Some(why) = refusals.find(|refusal| refusal.lasts) {
-                return Failure::from_text(Exit::Config, &why.message);
+            if let Some(refusal) = self.refusal() {
+                return refusal;
             }
         }
+    }
+
+    /// Why a projection can never begin, if there is one.
+    fn refusal(&self) -> Option<Failure> {
+        let all = self.loaded.roster().all();
+        let mut refusals = all.iter().filter_map(|known| known.progress.refused());
+        let why = refusals.find(|refusal| refusal.lasts)?;
+        Some(Failure::from_text(Exit::Config, &why.message))
     }
 
     async fn until_shutdown(&self, databases: &Databases) -> Result<(), Failure> {
