@@ -1,13 +1,16 @@
 //! Where log lines go: standard error, as text for people or as JSON for collectors.
 //!
-//! Must never: write to standard output, which belongs to the answers of commands.
+//! Promises: an event is one line, whatever its texts hold. Must never: write to standard output, which belongs to the
+//! answers of commands.
 
-use std::io;
+use std::io::{self, Write};
 
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+
+use super::escape::steers;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +43,18 @@ pub fn init(format: Format, filter: &str, colors: bool) -> Result<(), Error> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr);
+    let one_line = move || OneLine {
+        to: io::stderr(),
+        colors,
+    };
     match format {
-        Format::Text => lines.with_ansi(colors).finish().try_init()?,
+        Format::Text => lines
+            .with_writer(one_line)
+            .with_ansi(colors)
+            .finish()
+            .try_init()?,
         Format::Short => lines
+            .with_writer(one_line)
             .with_ansi(colors)
             .with_target(false)
             .with_timer(tracing_subscriber::fmt::time::uptime())
@@ -57,4 +69,88 @@ pub fn init(format: Format, filter: &str, colors: bool) -> Result<(), Error> {
             .try_init()?,
     }
     Ok(())
+}
+
+/// Writes each event, which comes whole, as one line.
+struct OneLine<W> {
+    to: W,
+    /// Whether the formatter colours; it escapes the escape character itself in everything that it gets.
+    colors: bool,
+}
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let (text, end) = match text.strip_suffix('\n') {
+            Some(text) => (text, "\n"),
+            None => (&*text, ""),
+        };
+        let mut line = String::with_capacity(text.len() + 16);
+        for c in text.chars() {
+            if steers(c) && !(self.colors && c == '\u{1b}') {
+                line.extend(c.escape_default());
+            } else {
+                line.push(c);
+            }
+        }
+        line.push_str(end);
+        self.to.write_all(line.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(colors: bool, text: &str) -> String {
+        let shared = Shared::default();
+        let to = shared.clone();
+        let lines = tracing_subscriber::fmt()
+            .with_ansi(colors)
+            .with_writer(move || OneLine {
+                to: to.clone(),
+                colors,
+            })
+            .finish();
+        tracing::subscriber::with_default(lines, || {
+            tracing::info!(file = %text, quoted = text, debug = ?text, "message: {text}");
+        });
+        let bytes = shared.0.lock().expect("no panic").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+
+    #[test]
+    fn an_event_is_one_line_and_steers_no_terminal() {
+        let text = "x\n2026-01-01T00:00:00Z  INFO leading term=99\r\u{1b}[2J\u{9b}31m\u{202e}";
+        let plain = logged(false, text);
+        assert_eq!(plain.matches('\n').count(), 1, "{plain:?}");
+        assert!(plain.ends_with('\n'));
+        assert!(!plain.trim_end().contains(steers), "{plain:?}");
+        let coloured = logged(true, text);
+        assert_eq!(coloured.matches('\n').count(), 1, "{coloured:?}");
+        assert!(
+            !coloured.contains("\u{1b}[2J") && !coloured.contains('\u{9b}'),
+            "{coloured:?}"
+        );
+    }
 }

@@ -29,6 +29,7 @@ impl Folder {
                 ..Limits::default()
             },
             projections: Vec::new(),
+            program: None,
         };
         Self { dir, options }
     }
