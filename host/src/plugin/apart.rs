@@ -104,7 +104,9 @@ pub(super) fn load(
     };
     let mut line = serde_json::to_vec(&request).map_err(|error| Error::Bug(error.to_string()))?;
     line.push(b'\n');
-    let process = Process::start(program).map_err(Error::Process)?;
+    let mut command = Command::new(program);
+    command.arg(COMMAND);
+    let process = Process::start(command).map_err(Error::Process)?;
     process.ask(&line, bytes, TIMEOUT)
 }
 
@@ -120,9 +122,8 @@ impl Drop for Process {
 }
 
 impl Process {
-    fn start(program: &Path) -> io::Result<Self> {
-        Command::new(program)
-            .arg(COMMAND)
+    fn start(mut command: Command) -> io::Result<Self> {
+        command
             // No secret of the host's environment is near the file, and nothing there changes how it is loaded.
             .env_clear()
             .current_dir("/")
@@ -252,5 +253,86 @@ fn ended(status: ExitStatus, complaint: &str, error: &io::Error) -> Error {
             true => "nothing".to_owned(),
             false => tidy(&said.join("; "), COMPLAINT_SHOWN_BYTES_MAX),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a process that does this instead.
+    fn check(script: &str, timeout: Duration, code: u16, part: &str) {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        let process = Process::start(command).expect("a shell");
+        // More than a pipe takes in, so that whoever does not read leaves the writer waiting.
+        let bytes = vec![0; 1 << 20];
+        let error = process.ask(b"{}\n", &bytes, timeout).expect_err(script);
+        assert_eq!(error.code().0, code, "{script}: {error}");
+        assert!(error.to_string().contains(part), "{script}: {error}");
+        assert!(!error.is_incomplete());
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_process_that_does_not_answer_is_ended_and_told() {
+        check(
+            "exec sleep 600",
+            Duration::from_millis(50),
+            521,
+            "more than",
+        );
+        check(
+            "cat >/dev/null; exec sleep 600",
+            Duration::from_millis(50),
+            521,
+            "",
+        );
+        check("exec sleep 600 >&-", LONG, 520, "");
+        check(
+            "echo 'has overflowed its stack' >&2; kill -ABRT $$",
+            LONG,
+            520,
+            "was ended by signal 6, and said: has overflowed its stack",
+        );
+        check("kill -SEGV $$", LONG, 520, "signal 11, and said: nothing");
+        check("kill -XCPU $$", LONG, 521, "more than");
+        check(
+            "echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$",
+            LONG,
+            522,
+            "2048 MiB",
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_not_believed() {
+        check("exec true", LONG, 520, "");
+        check("exec yes", LONG, 520, "");
+        check(
+            "exec 3>&1; exec yes >&2",
+            Duration::from_millis(50),
+            521,
+            "",
+        );
+        check(
+            "echo '{\"Compiled\":{\"bytes\":9,\"sha256\":\"\"}}'; echo abc",
+            LONG,
+            520,
+            "",
+        );
+        check(
+            "echo '{\"Compiled\":{\"bytes\":3,\"sha256\":\"\"}}'; echo abc",
+            LONG,
+            520,
+            "",
+        );
+        check(
+            "echo '{\"Compiled\":{\"bytes\":99999999999,\"sha256\":\"\"}}'",
+            LONG,
+            520,
+            "",
+        );
     }
 }

@@ -10,7 +10,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-use super::escape::steers;
+use super::escape::escaped;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +50,12 @@ pub fn init(format: Format, filter: &str, colors: bool) -> Result<(), Error> {
     match format {
         Format::Text => lines
             .with_writer(one_line)
-            .with_ansi(colors)
+            .with_ansi(false)
             .finish()
             .try_init()?,
         Format::Short => lines
             .with_writer(one_line)
-            .with_ansi(colors)
+            .with_ansi(false)
             .with_target(false)
             .with_timer(tracing_subscriber::fmt::time::uptime())
             .finish()
@@ -71,10 +71,10 @@ pub fn init(format: Format, filter: &str, colors: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes each event, which comes whole, as one line.
+/// Writes each event, which comes whole, as one line. The formatter does not colour: in some places it passes escape
+/// characters on that stand in what it gets, and nobody could tell them from its own.
 struct OneLine<W> {
     to: W,
-    /// Whether the formatter colours; it escapes the escape character itself in everything that it gets.
     colors: bool,
 }
 
@@ -85,15 +85,9 @@ impl<W: Write> Write for OneLine<W> {
             Some(text) => (text, "\n"),
             None => (&*text, ""),
         };
-        let mut line = String::with_capacity(text.len() + 16);
-        for c in text.chars() {
-            if steers(c) && !(self.colors && c == '\u{1b}') {
-                line.extend(c.escape_default());
-            } else {
-                line.push(c);
-            }
-        }
-        line.push_str(end);
+        let line = escaped(text);
+        let coloured = self.colors.then(|| coloured(&line)).flatten();
+        let line = format!("{}{end}", coloured.as_deref().unwrap_or(&line));
         self.to.write_all(line.as_bytes())?;
         Ok(event.len())
     }
@@ -103,11 +97,31 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
+/// A line with its time dimmed and its level coloured, if it begins with these two.
+fn coloured(line: &str) -> Option<String> {
+    const LEVELS: [(&str, u8); 5] = [
+        ("ERROR", 31),
+        ("WARN", 33),
+        ("INFO", 32),
+        ("DEBUG", 34),
+        ("TRACE", 35),
+    ];
+    let (time, rest) = line.trim_start().split_once(' ')?;
+    let rest = rest.trim_start();
+    LEVELS.into_iter().find_map(|(level, colour)| {
+        let rest = rest.strip_prefix(level)?;
+        Some(format!(
+            "\u{1b}[2m{time}\u{1b}[0m \u{1b}[{colour}m{level:>5}\u{1b}[0m{rest}"
+        ))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::telemetry::escape::steers;
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -126,7 +140,7 @@ mod tests {
         let shared = Shared::default();
         let to = shared.clone();
         let lines = tracing_subscriber::fmt()
-            .with_ansi(colors)
+            .with_ansi(false)
             .with_writer(move || OneLine {
                 to: to.clone(),
                 colors,
@@ -149,8 +163,11 @@ mod tests {
         let coloured = logged(true, text);
         assert_eq!(coloured.matches('\n').count(), 1, "{coloured:?}");
         assert!(
-            !coloured.contains("\u{1b}[2J") && !coloured.contains('\u{9b}'),
+            coloured.contains("\u{1b}[32m INFO\u{1b}[0m"),
             "{coloured:?}"
         );
+        // Time and level, and nothing of what the event holds.
+        assert_eq!(coloured.matches('\u{1b}').count(), 4, "{coloured:?}");
+        assert!(!coloured.contains('\u{9b}'), "{coloured:?}");
     }
 }
