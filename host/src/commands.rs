@@ -132,6 +132,9 @@ pub enum Command {
     Completions(completions::Args),
     /// Print the versions of the host, of the plugin contract and of the engine
     Version(version::Args),
+    /// Load a plugin file for the process that started this one
+    #[command(hide = true)]
+    LoadPlugin,
 }
 
 /// What a command works with.
@@ -164,6 +167,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
                 };
             }
         };
+        if matches!(cli.command, Some(Command::LoadPlugin)) {
+            return crate::plugin::apart::serve();
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -256,6 +262,7 @@ async fn dispatch(cli: Cli, environment: &Environment, out: &Output) -> Result<(
         Command::Explain(args) => explain::run(&args, out),
         Command::Completions(args) => completions::run(&args, out),
         Command::Version(args) => version::run(args, out),
+        Command::LoadPlugin => crate::plugin::apart::serve(),
     }
 }
 

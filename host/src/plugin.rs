@@ -7,15 +7,19 @@
 //! registry ── the folder and the configured files → plugins, and refused files with the reason
 //!   ├ watch ── which files have changed, and stand still again
 //!   ├ file ── bytes, digest, what kind of file it is, core module → component
+//!   │   └ scan ── bounds on what a file may hold, before anything recurses into it
+//!   ├ apart ── loading in a process of its own, which a file may crash, hang or starve
 //!   ├ cache ── compiled code, kept between starts
 //!   └ manifest ── what the plugin says of itself, checked
 //! ```
 
+pub mod apart;
 pub mod cache;
 pub mod error;
 pub mod file;
 pub mod manifest;
 pub mod registry;
+pub mod scan;
 pub mod watch;
 
 pub use error::Error;

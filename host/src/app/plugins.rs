@@ -57,6 +57,7 @@ pub fn options(config: &Config) -> plugin::Options {
                 }
             })
             .collect(),
+        program: plugin::apart::this_program(),
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::config::Environment;
 use crate::error::{Exit, Failure};
+use crate::telemetry::escape::escaped;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -123,7 +124,8 @@ impl Output {
         self.text(&text)
     }
 
-    /// Prints a table; columns are only squeezed on a terminal.
+    /// Prints a table; columns are only squeezed on a terminal. Cells may hold what others wrote, so what could forge a
+    /// line or steer a terminal is escaped in them.
     ///
     /// # Errors
     /// As for [`Self::text`].
@@ -140,7 +142,11 @@ impl Output {
         table
             .load_style(presets::NOTHING)
             .set_header(header.iter().map(|name| name.to_uppercase()))
-            .add_rows(rows)
+            .add_rows(rows.into_iter().map(|row: Vec<String>| {
+                row.into_iter()
+                    .map(|cell| escaped(&cell).into_owned())
+                    .collect::<Vec<_>>()
+            }))
             .set_content_arrangement(match self.stdout_is_terminal {
                 true => ContentArrangement::Dynamic,
                 false => ContentArrangement::Disabled,

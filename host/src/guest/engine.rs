@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Config, EngineWeak, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel};
@@ -23,7 +24,7 @@ pub const TICK: Duration = Duration::from_millis(10);
 const COMPILED_VERSION: &str = concat!("48.0.8+projector-host-", env!("CARGO_PKG_VERSION"));
 
 /// What differs between engines.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EngineOptions {
     /// Bytes of stack that a guest may use.
     pub stack_max: usize,
@@ -63,7 +64,7 @@ pub struct Engine {
 struct Shared {
     engine: wasmtime::Engine,
     linker: Linker<State>,
-    stack_max: usize,
+    options: EngineOptions,
 }
 
 impl Engine {
@@ -82,7 +83,7 @@ impl Engine {
             shared: Arc::new(Shared {
                 engine,
                 linker,
-                stack_max: options.stack_max,
+                options: options.clone(),
             }),
         })
     }
@@ -96,7 +97,13 @@ impl Engine {
     /// Bytes of stack that a guest may use.
     #[must_use]
     pub fn stack_max(&self) -> usize {
-        self.shared.stack_max
+        self.shared.options.stack_max
+    }
+
+    /// What it was built with.
+    #[must_use]
+    pub fn options(&self) -> &EngineOptions {
+        &self.shared.options
     }
 
     pub(super) fn linker(&self) -> &Linker<State> {
@@ -107,7 +114,7 @@ impl Engine {
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("stack_max", &self.shared.stack_max)
+            .field("options", &self.shared.options)
             .finish_non_exhaustive()
     }
 }

@@ -10,6 +10,7 @@ use super::bindings::CONTRACT_VERSION;
 use super::bindings::json::exports::projector::projection::projector_json;
 use super::bindings::typed::exports::projector::projection::{manifest, projector};
 use super::engine::{Engine, add_contract};
+use super::logging::tidy;
 use super::state::State;
 use super::wasi;
 
@@ -17,6 +18,9 @@ use super::wasi;
 pub(super) const PACKAGE: &str = "projector:projection/";
 /// What the contract lets a guest import.
 const IMPORTS: [&str; 3] = ["types", "log", "read-model"];
+
+/// Bytes of the engine's reason, which has names of the plugin in it.
+const REASON_BYTES_MAX: usize = 4096;
 
 /// Why compiled code is no guest.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -156,7 +160,7 @@ fn with_wasi(
 }
 
 fn mismatch(error: wasmtime::Error) -> LoadError {
-    LoadError::Mismatch(format!("{error:#}"))
+    LoadError::Mismatch(tidy(&format!("{error:#}"), REASON_BYTES_MAX))
 }
 
 /// Whether the exports are those of the JSON world.
@@ -164,7 +168,7 @@ fn world(exports: &[String]) -> Result<bool, LoadError> {
     let ours: Vec<(&str, &str)> = exports.iter().filter_map(|name| ours(name)).collect();
     if let Some((_, version)) = ours.iter().find(|(_, version)| !speaks(version)) {
         return Err(LoadError::ContractVersion {
-            found: (*version).to_owned(),
+            found: tidy(version, 100),
         });
     }
     let has = |wanted: &str| ours.iter().any(|(interface, _)| *interface == wanted);
@@ -191,7 +195,7 @@ fn imports_of_contract(imports: &[String]) -> Result<(), LoadError> {
         match ours(name) {
             Some((_, version)) if !speaks(version) => {
                 return Err(LoadError::ContractVersion {
-                    found: version.to_owned(),
+                    found: tidy(version, 100),
                 });
             }
             Some((interface, _)) if IMPORTS.contains(&interface) => {}
@@ -239,7 +243,7 @@ pub(super) fn list(names: &[String]) -> String {
     let mut text = names
         .iter()
         .take(SHOWN_MAX)
-        .map(|name| format!("`{}`", super::logging::tidy(name, 100)))
+        .map(|name| format!("`{}`", tidy(name, 100)))
         .collect::<Vec<_>>()
         .join(", ");
     if names.len() > SHOWN_MAX {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::telemetry::escape::steers;
 use crate::telemetry::repeats::Repeats;
 
 use super::bindings::Level;
@@ -109,7 +110,7 @@ impl CallLog {
     }
 }
 
-/// A text from a guest, cut at `bytes_max` and with control characters other than newline and tab escaped.
+/// A text from a guest, cut at `bytes_max` and with everything escaped that could forge a line or steer a terminal.
 #[must_use]
 pub fn tidy(text: &str, bytes_max: usize) -> String {
     let mut tidied = String::with_capacity(text.len().min(bytes_max));
@@ -118,7 +119,7 @@ pub fn tidy(text: &str, bytes_max: usize) -> String {
             tidied.push('…');
             break;
         }
-        if c.is_control() && c != '\n' && c != '\t' {
+        if steers(c) {
             tidied.extend(c.escape_default());
         } else {
             tidied.push(c);
@@ -127,13 +128,24 @@ pub fn tidy(text: &str, bytes_max: usize) -> String {
     tidied
 }
 
+/// A text of the host with tidy parts, cut at `bytes_max`.
+#[must_use]
+pub fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+        text.push('…');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn texts_are_cut_at_a_character_and_cannot_steer_a_terminal() {
-        assert_eq!(tidy("plain\n\ttext", 100), "plain\n\ttext");
+        assert_eq!(tidy("two\n\tlines", 100), "two\\n\\tlines");
+        assert_eq!(cut("two\nlines".into(), 5), "two\nl…");
         assert_eq!(tidy("a\u{1b}[31mb\0", 100), "a\\u{1b}[31mb\\u{0}");
         assert_eq!(tidy("äöü", 4), "äö…");
         assert_eq!(tidy("äöü", 5), "äö…");

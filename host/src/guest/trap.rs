@@ -8,7 +8,7 @@ use wasmtime::{Trap, WasmBacktrace};
 use super::error::{CallError, Category};
 use super::limiter::LimitExceeded;
 use super::limits::Limits;
-use super::logging::tidy;
+use super::logging::{cut, tidy};
 use super::state::{HostStop, Stage};
 
 /// Frames of the plugin's code that a message shows.
@@ -19,11 +19,12 @@ const NAME_BYTES_MAX: usize = 200;
 /// Classifies the error of a call.
 pub(super) fn classify(error: &wasmtime::Error, stage: Stage, limits: &Limits) -> CallError {
     let (category, what) = cause(error, stage, limits);
+    let what = tidy(&what, limits.log_line_bytes_max);
     let mut message = format!("the plugin failed while {}: {what}", stage.doing());
     if category != Category::Lookup {
         frames(error, &mut message);
     }
-    CallError::new(category, tidy(&message, limits.log_line_bytes_max))
+    CallError::new(category, cut(message, limits.log_line_bytes_max))
 }
 
 fn cause(error: &wasmtime::Error, stage: Stage, limits: &Limits) -> (Category, String) {

@@ -1,35 +1,60 @@
 //! Compiled code, kept between starts, so that a replica is ready in milliseconds.
 //!
-//! One file for each (component, engine settings, version), written under another name and renamed. Promises: a
-//! missing, damaged or foreign entry is compiled anew, and a cache that cannot be used costs one warning and
-//! nothing else. Must never: load an entry from a folder that others can write, since entries are native code.
+//! One file for each (plugin file, engine settings, version), written under another name and renamed. An entry is native
+//! code, so it proves what it is: it holds the digest of the plugin's file, that of the engine's settings, and a digest of
+//! both and of the code that only who has the folder's key can make. Promises: what is missing, damaged, of another file
+//! or made by somebody else is compiled anew, and a cache that cannot be used costs one warning and nothing else. Must
+//! never: wait for a file, read more of one than [`ENTRY_BYTES_MAX`], or trust a name.
 
+use std::fs::OpenOptions;
 use std::hash::{Hash, Hasher};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
+use super::apart::CODE_BYTES_MAX;
 use super::file::sha256;
 use crate::guest::Engine;
 
-/// Begins every entry; the digest of the rest follows.
-const HEADER: &[u8] = b"projector-host compiled 1\n";
+/// Begins every entry; the digests of [`Proof`] follow, then the code.
+const HEADER: &[u8] = b"projector-host compiled 2\n";
 const DIGEST_BYTES: usize = 32;
+/// Largest entry that is read.
+pub const ENTRY_BYTES_MAX: u64 = (CODE_BYTES_MAX + HEADER.len() + 3 * DIGEST_BYTES) as u64;
 /// Entries that are kept; the oldest go first.
 const ENTRIES_MAX: usize = 256;
+/// Ends the name of an entry.
+const ENTRY: &str = "compiled";
+/// The file of the folder's key.
+const KEY: &str = "key";
+
+type Sum = [u8; DIGEST_BYTES];
 
 /// The folder of compiled code, or none.
 #[derive(Debug, Default)]
 pub struct Cache {
-    dir: Option<PathBuf>,
+    folder: Option<Folder>,
     warned: AtomicBool,
     hits: AtomicU64,
     misses: AtomicU64,
+}
+
+/// A folder that nobody else can write.
+struct Folder {
+    dir: PathBuf,
+    key: Sum,
+}
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Folder").field(&self.dir).finish()
+    }
 }
 
 impl Cache {
@@ -40,8 +65,14 @@ impl Cache {
         let Some(dir) = dir else {
             return cache;
         };
-        match prepare(dir) {
-            Ok(()) => cache.dir = Some(dir.to_owned()),
+        let opened = prepare(dir).and_then(|()| key(dir).map_err(|error| error.to_string()));
+        match opened {
+            Ok(key) => {
+                cache.folder = Some(Folder {
+                    dir: dir.to_owned(),
+                    key,
+                });
+            }
             Err(reason) => cache.warn(dir, &reason),
         }
         cache
@@ -50,7 +81,7 @@ impl Cache {
     /// Whether compiled code is kept.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        self.dir.is_some()
+        self.folder.is_some()
     }
 
     /// How many components were found compiled, and how many were not.
@@ -62,29 +93,26 @@ impl Cache {
         )
     }
 
-    /// Compiled code for a component: kept code if there is some, else the compiler's.
-    ///
-    /// # Errors
-    /// When the component cannot be compiled.
-    pub fn component(&self, engine: &Engine, bytes: &[u8]) -> wasmtime::Result<Component> {
-        let Some(dir) = &self.dir else {
-            return Component::from_binary(engine.wasmtime(), bytes);
+    /// The code that was kept for a plugin file of this digest.
+    #[must_use]
+    pub fn find(&self, engine: &Engine, source: &str) -> Option<Component> {
+        let folder = self.folder.as_ref()?;
+        let found = folder.find(engine, source);
+        let count = if found.is_some() {
+            &self.hits
+        } else {
+            &self.misses
         };
-        let path = dir.join(entry_name(engine, bytes));
-        if let Some(component) = load(engine, &path) {
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(component);
+        count.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    /// Keeps the code of a plugin file of this digest. Failing is warned of once.
+    pub fn keep(&self, engine: &Engine, source: &str, code: &[u8]) {
+        let Some(folder) = &self.folder else { return };
+        if let Err(error) = folder.keep(engine, source, code) {
+            self.warn(&folder.dir, &error.to_string());
         }
-        self.misses.fetch_add(1, Ordering::Relaxed);
-        let component = Component::from_binary(engine.wasmtime(), bytes)?;
-        let stored = component
-            .serialize()
-            .map_err(|error| error.to_string())
-            .and_then(|code| store(dir, &path, &code).map_err(|error| error.to_string()));
-        if let Err(reason) = stored {
-            self.warn(dir, &reason);
-        }
-        Ok(component)
     }
 
     fn warn(&self, dir: &Path, reason: &str) {
@@ -99,6 +127,14 @@ impl Cache {
     }
 }
 
+/// Code that was compiled just now, by this process or by one that it started for that.
+///
+/// # Errors
+/// When the engine refuses it.
+pub(super) fn fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    deserialize(engine, code)
+}
+
 /// Creates the folder if need be, and refuses one that somebody else could put code into.
 fn prepare(dir: &Path) -> Result<(), String> {
     std::fs::DirBuilder::new()
@@ -110,90 +146,205 @@ fn prepare(dir: &Path) -> Result<(), String> {
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {
         return Err(format!(
-            "it belongs to user {} and this process runs as user {user}",
+            "it belongs to user {} and this process runs as user {user}; set another `[host] cache_dir`",
             found.uid()
         ));
     }
     if found.mode() & 0o022 != 0 {
         return Err(format!(
-            "others can write it (mode {:o}), and what lies in it is run as native code; chmod it to 700",
+            "others can write it (mode {:o}), and what lies in it is run as native code; remove it with all that is \
+             in it, and the host creates it anew",
             found.mode() & 0o7777
         ));
     }
     Ok(())
 }
 
-fn entry_name(engine: &Engine, bytes: &[u8]) -> String {
-    let mut settings = Sha256Hasher(Sha256::new());
-    engine
-        .wasmtime()
-        .precompile_compatibility_hash()
-        .hash(&mut settings);
-    let settings = settings.0.finalize();
-    format!("{}-{}.compiled", sha256(bytes), &sha256(&settings)[..16])
-}
-
-/// The entry, if it is there, whole and of this engine.
-fn load(engine: &Engine, path: &Path) -> Option<Component> {
-    let entry = std::fs::read(path).ok()?;
-    let checked = entry
-        .strip_prefix(HEADER)
-        .and_then(|rest| rest.split_first_chunk::<DIGEST_BYTES>())
-        .filter(|(digest, code)| <[u8; DIGEST_BYTES]>::from(Sha256::digest(code)) == **digest);
-    let Some((_, code)) = checked else {
-        tracing::warn!(file = %path.display(), "damaged compiled code is ignored and compiled anew");
-        return None;
+/// The folder's key; made when there is none that only this user can have written and read.
+fn key(dir: &Path) -> io::Result<Sum> {
+    let path = dir.join(KEY);
+    let there = || -> io::Result<Sum> {
+        let bytes = own_file(&path, DIGEST_BYTES as u64)?;
+        Sum::try_from(bytes).map_err(|_| io::Error::other("the key is no key"))
     };
-    match deserialize(engine, code) {
-        Ok(component) => Some(component),
+    match there() {
+        Ok(key) => return Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => {
-            tracing::info!(file = %path.display(), %error, "compiled code of another machine is compiled anew");
-            None
+            tracing::warn!(file = %path.display(), %error, "the key of compiled code is made anew");
+            std::fs::remove_file(&path)?;
         }
+    }
+    let temporary = temporary(&path);
+    write_new(&temporary, &[&rand::random::<Sum>()])?;
+    // Of several replicas that begin at once, the first one's key is everybody's.
+    let linked = std::fs::hard_link(&temporary, &path);
+    std::fs::remove_file(&temporary)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => there(),
     }
 }
 
-/// The one place where native code that is not fresh from the compiler enters the process.
+/// What an entry says that it is.
+#[derive(Clone, Copy)]
+struct Proof {
+    source: Sum,
+    settings: Sum,
+}
+
+impl Proof {
+    fn new(engine: &Engine, source: &str) -> Self {
+        let mut settings = Sha256Hasher(Sha256::new());
+        engine
+            .wasmtime()
+            .precompile_compatibility_hash()
+            .hash(&mut settings);
+        Self {
+            source: Sha256::digest(source).into(),
+            settings: settings.0.finalize().into(),
+        }
+    }
+
+    /// A digest that nobody makes without the key. What is summed last always has the same length, so nothing can be
+    /// added behind it.
+    fn seal(&self, key: &Sum, code: &[u8]) -> Sum {
+        let code: Sum = Sha256::digest(code).into();
+        let parts = [*key, self.source, self.settings, code].concat();
+        Sha256::digest(parts).into()
+    }
+}
+
+impl Folder {
+    fn path(&self, engine: &Engine, source: &str) -> PathBuf {
+        let settings = sha256(&Proof::new(engine, source).settings);
+        self.dir
+            .join(format!("{source}-{}.{ENTRY}", &settings[..16]))
+    }
+
+    /// The entry, if it is there and proves that this host made it for this file and this engine.
+    fn find(&self, engine: &Engine, source: &str) -> Option<Component> {
+        let path = self.path(engine, source);
+        let ignored = |reason: &dyn std::fmt::Display| {
+            tracing::warn!(file = %path.display(), %reason, "kept compiled code is not used, and compiled anew");
+        };
+        let entry = match own_file(&path, ENTRY_BYTES_MAX) {
+            Ok(entry) => entry,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    ignored(&error);
+                }
+                return None;
+            }
+        };
+        let Some(code) = self.proven(&Proof::new(engine, source), &entry) else {
+            ignored(&"it is damaged, or not the code of this plugin");
+            return None;
+        };
+        match deserialize(engine, code) {
+            Ok(component) => Some(component),
+            Err(error) => {
+                tracing::info!(file = %path.display(), %error, "compiled code of another machine is compiled anew");
+                None
+            }
+        }
+    }
+
+    fn proven<'a>(&self, proof: &Proof, entry: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = entry.strip_prefix(HEADER)?;
+        let (source, rest) = rest.split_first_chunk::<DIGEST_BYTES>()?;
+        let (settings, rest) = rest.split_first_chunk::<DIGEST_BYTES>()?;
+        let (seal, code) = rest.split_first_chunk::<DIGEST_BYTES>()?;
+        let is_proven = *source == proof.source
+            && *settings == proof.settings
+            && *seal == proof.seal(&self.key, code);
+        is_proven.then_some(code)
+    }
+
+    /// Writes under another name, syncs, renames: nobody ever sees half an entry.
+    fn keep(&self, engine: &Engine, source: &str, code: &[u8]) -> io::Result<()> {
+        let path = self.path(engine, source);
+        let proof = Proof::new(engine, source);
+        let seal = proof.seal(&self.key, code);
+        let temporary = temporary(&path);
+        let written = write_new(
+            &temporary,
+            &[HEADER, &proof.source, &proof.settings, &seal, code],
+        )
+        .and_then(|()| std::fs::rename(&temporary, &path))
+        .and_then(|()| std::fs::File::open(&self.dir)?.sync_all());
+        if written.is_err() {
+            // Nothing more can be done about a temporary file that cannot be removed either.
+            drop(std::fs::remove_file(&temporary));
+            return written;
+        }
+        prune(&self.dir)
+    }
+}
+
+/// The one place where native code that was not compiled by this process enters it.
 #[expect(
     unsafe_code,
     reason = "the engine cannot check native code; see SAFETY"
 )]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: `code` was written by `store` from `Component::serialize` of this very host: the folder belongs to
-    // this user and nobody else can write it (`prepare`), the name binds it to the component, the engine's
-    // settings and version (`entry_name`), and its digest was compared with the one written with it (`load`). The
-    // engine itself refuses code of other settings, versions or CPU features.
+    // SAFETY: `code` comes from `Component::serialize` of this very program. Either it was compiled just now and came
+    // through a pipe that nobody else has (`fresh`), or it carries a seal that only this user's hosts can make, over the
+    // digests of the file and the settings that it is wanted for (`Folder::proven`). The engine itself refuses code of
+    // other settings, versions or CPU features.
     unsafe { Component::deserialize(engine.wasmtime(), code) }
 }
 
-/// Writes under another name, syncs, renames: nobody ever sees half an entry.
-fn store(dir: &Path, path: &Path, code: &[u8]) -> std::io::Result<()> {
-    static WRITES: AtomicU64 = AtomicU64::new(0);
-    let unique = WRITES.fetch_add(1, Ordering::Relaxed);
-    let temporary = path.with_extension(format!("{}-{unique}.tmp", std::process::id()));
-    let written = (|| {
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
-        file.write_all(HEADER)?;
-        file.write_all(&Sha256::digest(code))?;
-        file.write_all(code)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        std::fs::File::open(dir)?.sync_all()
-    })();
-    if written.is_err() {
-        // Nothing more can be done about a temporary file that cannot be removed either.
-        drop(std::fs::remove_file(&temporary));
-        return written;
+/// A file that is this user's alone, at most so long. It is neither waited for nor followed elsewhere.
+fn own_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let found = file.metadata()?;
+    let refused = |what: String| Err(io::Error::other(what));
+    if !found.is_file() {
+        return refused("it is no regular file".to_owned());
     }
-    prune(dir)
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return refused(format!("it belongs to user {}", found.uid()));
+    }
+    if found.mode() & 0o077 != 0 {
+        let mode = found.mode() & 0o7777;
+        return refused(format!("others have rights to it (mode {mode:o})"));
+    }
+    if found.len() > bytes_max {
+        return refused(format!("it has more than {bytes_max} bytes"));
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
-fn prune(dir: &Path) -> std::io::Result<()> {
+/// A name beside a file that no other write uses.
+fn temporary(path: &Path) -> PathBuf {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let unique = WRITES.fetch_add(1, Ordering::Relaxed);
+    path.with_extension(format!("{}-{unique}.tmp", std::process::id()))
+}
+
+fn write_new(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.sync_all()
+}
+
+fn prune(dir: &Path) -> io::Result<()> {
     let mut entries: Vec<(SystemTime, PathBuf)> = std::fs::read_dir(dir)?
         .flatten()
+        .filter(|entry| entry.file_name() != KEY)
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     if entries.len() > ENTRIES_MAX {
@@ -223,96 +374,182 @@ impl Hasher for Sha256Hasher {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
     use crate::guest::EngineOptions;
 
-    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+    const A: &str = "aaaa";
+    const B: &str = "bbbb";
 
-    fn entry(dir: &Path) -> PathBuf {
-        let entries: Vec<PathBuf> = std::fs::read_dir(dir)
-            .expect("the folder")
-            .map(|entry| entry.expect("an entry").path())
-            .collect();
-        assert_eq!(entries.len(), 1, "{entries:?}");
-        entries[0].clone()
+    struct Kept {
+        engine: Engine,
+        code: Vec<u8>,
+        dir: tempfile::TempDir,
+    }
+
+    impl Kept {
+        fn new() -> Self {
+            let engine = Engine::new(&EngineOptions::default()).expect("an engine");
+            let empty = Component::from_binary(engine.wasmtime(), b"\0asm\x0d\0\x01\0");
+            Self {
+                code: empty.and_then(|empty| empty.serialize()).expect("compiles"),
+                engine,
+                dir: tempfile::tempdir().expect("a folder"),
+            }
+        }
+
+        fn open(&self) -> Cache {
+            Cache::open(Some(&self.dir.path().join("a/b")))
+        }
+
+        fn has(&self, source: &str) -> bool {
+            self.open().find(&self.engine, source).is_some()
+        }
+
+        fn keep(&self, source: &str) {
+            self.open().keep(&self.engine, source, &self.code);
+            assert!(self.has(source));
+        }
+
+        fn path(&self, source: &str) -> PathBuf {
+            let cache = self.open();
+            let folder = cache.folder.as_ref().expect("it is used");
+            folder.path(&self.engine, source)
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        let found = std::fs::metadata(path).expect("it is there");
+        found.permissions().mode() & 0o777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("own file");
     }
 
     #[test]
-    fn an_entry_is_used_again_and_a_damaged_or_foreign_one_is_made_anew() {
-        let engine = Engine::new(&EngineOptions::default()).expect("an engine");
-        let temporary = tempfile::tempdir().expect("a folder");
-        let dir = temporary.path().join("a/b");
-        let cache = Cache::open(Some(&dir));
-        assert!(cache.is_on());
-        assert_eq!(
-            std::fs::metadata(&dir)
-                .expect("created")
-                .permissions()
-                .mode()
-                & 0o777,
-            0o700
-        );
-        cache.component(&engine, EMPTY).expect("compiles");
-        cache.component(&engine, EMPTY).expect("is loaded");
-        assert_eq!(cache.hits_and_misses(), (1, 1));
-
-        let path = entry(&dir);
+    fn an_entry_is_used_again_and_a_damaged_one_is_not() {
+        let kept = Kept::new();
+        assert!(!kept.has(A));
+        kept.keep(A);
+        let dir = kept.dir.path().join("a/b");
+        assert_eq!((mode(&dir), mode(&dir.join(KEY))), (0o700, 0o600));
+        let path = kept.path(A);
+        assert_eq!(mode(&path), 0o600);
         let good = std::fs::read(&path).expect("the entry");
-        let flipped = {
-            let mut bytes = good.clone();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            bytes
-        };
-        let foreign = {
-            // A whole entry whose code the engine itself refuses.
-            let mut bytes = HEADER.to_vec();
-            bytes.extend(Sha256::digest(b"code of another build"));
-            bytes.extend(b"code of another build");
-            bytes
-        };
-        for (at, bad) in [
-            flipped,
-            good[..good.len() - 1].to_vec(),
-            Vec::new(),
-            foreign,
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        for at in [
+            0,
+            HEADER.len(),
+            HEADER.len() + 40,
+            HEADER.len() + 70,
+            good.len() - 1,
+        ] {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
             std::fs::write(&path, bad).expect("can be damaged");
-            cache.component(&engine, EMPTY).expect("compiles");
-            assert_eq!(cache.hits_and_misses(), (1, 2 + at as u64));
-            assert_eq!(std::fs::read(entry(&dir)).expect("the entry"), good);
+            assert!(!kept.has(A), "byte {at}");
         }
+        for bad in [&good[..good.len() - 1], &[]] {
+            std::fs::write(&path, bad).expect("can be damaged");
+            assert!(!kept.has(A));
+        }
+        // What is not used is replaced.
+        kept.keep(A);
+    }
+
+    #[test]
+    fn the_entry_of_another_file_is_not_used_under_any_name() {
+        let kept = Kept::new();
+        kept.keep(A);
+        kept.keep(B);
+        std::fs::copy(kept.path(A), kept.path(B)).expect("a copy");
+        assert!(!kept.has(B) && kept.has(A));
+    }
+
+    #[test]
+    fn an_entry_that_was_made_without_the_key_is_not_used() {
+        let kept = Kept::new();
+        kept.keep(A);
+        let elsewhere = Kept::new();
+        elsewhere.keep(A);
+        std::fs::copy(elsewhere.path(A), kept.path(A)).expect("a copy");
+        assert!(!kept.has(A));
+        // Nor is anything trusted when the key is not this user's alone.
+        kept.keep(A);
+        set_mode(&kept.dir.path().join("a/b").join(KEY), 0o644);
+        assert!(!kept.has(A));
+    }
+
+    #[test]
+    fn an_entry_that_others_can_touch_or_that_is_no_file_is_not_used() {
+        let kept = Kept::new();
+        kept.keep(A);
+        let path = kept.path(A);
+        for bad in [0o666, 0o640, 0o604] {
+            set_mode(&path, bad);
+            assert!(!kept.has(A), "{bad:o}");
+        }
+        kept.keep(A);
+        let moved = kept.dir.path().join("moved");
+        std::fs::rename(&path, &moved).expect("same disk");
+        symlink(&moved, &path).expect("a link");
+        assert!(!kept.has(A), "a link is not followed");
+        kept.keep(A);
+        std::fs::remove_file(&path).expect("the entry");
+        symlink("/dev/zero", &path).expect("a link");
+        assert!(!kept.has(A), "nor one to a device");
+        kept.keep(A);
+        std::fs::remove_file(&path).expect("the entry");
+        let pipe = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, pipe, 0o600.into(), 0).expect("a pipe");
+        assert!(!kept.has(A), "a pipe is not waited for");
+        kept.keep(A);
+        let sparse = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("the entry");
+        sparse
+            .set_len(ENTRY_BYTES_MAX + 1)
+            .expect("it may be sparse");
+        assert!(!kept.has(A), "nor is one read that has no end");
+    }
+
+    #[test]
+    fn replicas_that_begin_at_once_share_one_key() {
+        let kept = Kept::new();
+        let keys: Vec<Option<Sum>> = std::thread::scope(|scope| {
+            let open = || kept.open().folder.map(|folder| folder.key);
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            all.into_iter()
+                .map(|one| one.join().expect("opens"))
+                .collect()
+        });
+        assert!(keys[0].is_some());
+        assert!(keys.iter().all(|key| *key == keys[0]));
     }
 
     #[test]
     fn other_settings_never_share_an_entry() {
-        let well = Engine::new(&EngineOptions::default()).expect("an engine");
-        let fast = Engine::new(&EngineOptions {
+        let kept = Kept::new();
+        kept.keep(A);
+        let cache = kept.open();
+        let dev = EngineOptions {
             dev: true,
             ..EngineOptions::default()
-        })
-        .expect("an engine");
-        assert_ne!(entry_name(&well, EMPTY), entry_name(&fast, EMPTY));
+        };
+        let fast = Engine::new(&dev).expect("an engine");
+        assert!(cache.find(&fast, A).is_none());
         let again = Engine::new(&EngineOptions::default()).expect("an engine");
-        assert_eq!(entry_name(&well, EMPTY), entry_name(&again, EMPTY));
+        assert!(cache.find(&again, A).is_some());
+        assert_eq!(cache.hits_and_misses(), (1, 1));
     }
 
     #[test]
     fn a_folder_that_others_can_write_is_not_used() {
-        let engine = Engine::new(&EngineOptions::default()).expect("an engine");
         let dir = tempfile::tempdir().expect("a folder");
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o770))
-            .expect("own folder");
-        let cache = Cache::open(Some(dir.path()));
-        assert!(!cache.is_on());
-        cache
-            .component(&engine, EMPTY)
-            .expect("compiles all the same");
+        set_mode(dir.path(), 0o770);
+        assert!(!Cache::open(Some(dir.path())).is_on());
         assert_eq!(
             std::fs::read_dir(dir.path()).expect("the folder").count(),
             0
@@ -323,15 +560,17 @@ mod tests {
     }
 
     #[test]
-    fn old_entries_go_when_there_are_too_many() {
+    fn old_entries_go_when_there_are_too_many_and_the_key_stays() {
         let dir = tempfile::tempdir().expect("a folder");
+        key(dir.path()).expect("a key");
         for at in 0..ENTRIES_MAX + 5 {
             std::fs::write(dir.path().join(format!("{at}.compiled")), "x").expect("a file");
         }
         prune(dir.path()).expect("can be pruned");
         assert_eq!(
             std::fs::read_dir(dir.path()).expect("the folder").count(),
-            ENTRIES_MAX
+            ENTRIES_MAX + 1
         );
+        assert!(dir.path().join(KEY).exists());
     }
 }

@@ -2,13 +2,41 @@
 //!
 //! Promises: each message says what is wrong and what to do; the name of the file stands beside it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::manifest::ManifestFault;
 use crate::error::{Class, Code};
+use crate::guest::logging::{cut, tidy};
 use crate::guest::{CallError, LoadError};
+use crate::telemetry::escape::escaped;
+
+/// What another process found wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relayed {
+    code: u16,
+    message: String,
+    is_incomplete: bool,
+}
+
+impl Relayed {
+    pub(super) fn of(error: &Error) -> Self {
+        Self {
+            code: error.code().0,
+            // Its parts are tidy, and it may have lines.
+            message: cut(error.to_string(), RELAYED_BYTES_MAX),
+            is_incomplete: error.is_incomplete(),
+        }
+    }
+}
+
+/// Bytes of what a library says.
+const REASON_BYTES_MAX: usize = 4096;
+/// Bytes of such a message.
+const RELAYED_BYTES_MAX: usize = 64 << 10;
 
 /// A plugin that cannot be used.
 #[derive(Debug, Error)]
@@ -52,6 +80,19 @@ pub enum Error {
     /// Malformed, or uses a feature that is off.
     #[error("it is no valid WebAssembly for this host: {0}")]
     Invalid(String),
+    /// More of something than a plugin may have.
+    #[error(
+        "it has {found} or more {what}, and a plugin may have {max}; no compiler makes so many, so it was made by hand, \
+         or is damaged"
+    )]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much was seen until reading ended.
+        found: u64,
+        /// The bound.
+        max: u64,
+    },
     /// A core module that does not say what it is.
     #[error(
         "it is a core module without the section that says which contract it was built for; build it with the \
@@ -75,7 +116,7 @@ pub enum Error {
     #[error("what it says of itself is wrong: {}", lines(.0))]
     Manifest(Vec<ManifestFault>),
     /// Another plugin has the same name or table.
-    #[error("{what} is also claimed by {}; remove one of the two files", .other.display())]
+    #[error("{what} is also claimed by {}; remove one of the two files", shown(.other))]
     Claimed {
         /// What both claim.
         what: String,
@@ -125,7 +166,7 @@ pub enum Error {
     /// A file that calls itself like a projection whose file is another one.
     #[error(
         "it calls itself `{name}`, but the configured file of `{name}` is {}; remove this file, or change `component`",
-        .configured.display()
+        shown(.configured)
     )]
     StandIn {
         /// The projection.
@@ -152,12 +193,46 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
+    /// What the process that loads it found.
+    #[error("{}", .0.message)]
+    Relayed(Relayed),
+    /// No process for it.
+    #[error("the process that loads it cannot be started: {0}")]
+    Process(#[source] std::io::Error),
+    /// It did harm, but only to the process that loads it.
+    #[error("the process that loaded it {how}, and said: {said}")]
+    Crashed {
+        /// How it ended.
+        how: String,
+        /// What it wrote to standard error.
+        said: String,
+    },
+    /// It costs too much time.
+    #[error("loading it takes more than {} s", .max.as_secs())]
+    Slow {
+        /// The bound.
+        max: Duration,
+    },
+    /// It costs too much memory.
+    #[error("loading it takes more than {} MiB of memory", .max >> 20)]
+    Starved {
+        /// The bound.
+        max: u64,
+    },
     /// The host's own fault.
     #[error("the host panicked while it loaded this file: {0}; please report it, with the file")]
     Bug(String),
 }
 
 impl Error {
+    /// What the library says of a file of so many bytes.
+    pub(super) fn malformed(error: &wasmparser::Error, bytes: usize) -> Self {
+        if error.message().starts_with("unexpected end") {
+            return Self::Truncated { at: bytes as u64 };
+        }
+        Self::Invalid(reason(error))
+    }
+
     /// The page that explains it.
     #[must_use]
     pub const fn code(&self) -> Code {
@@ -165,7 +240,7 @@ impl Error {
             Self::Read(_) | Self::TooLarge { .. } => 501,
             Self::Empty | Self::Text | Self::NotWasm | Self::Truncated { .. } => 502,
             Self::Precompiled => 503,
-            Self::Invalid(_) => 504,
+            Self::Invalid(_) | Self::Limit { .. } => 504,
             Self::NoComponentType | Self::Encode(_) => 505,
             Self::Load(
                 LoadError::OtherWorld { .. }
@@ -184,12 +259,20 @@ impl Error {
             Self::Folder(_) | Self::TooMany { .. } => 516,
             Self::StandIn { .. } => 518,
             Self::Shared { .. } => 831,
+            Self::Process(_) => 519,
+            Self::Crashed { .. } => 520,
+            Self::Slow { .. } => 521,
+            Self::Starved { .. } => 522,
+            Self::Relayed(relayed) => relayed.code,
         })
     }
 
     /// Whether more of the file may still come: it looks like the beginning of something, or like nothing yet.
     #[must_use]
     pub const fn is_incomplete(&self) -> bool {
+        if let Self::Relayed(relayed) = self {
+            return relayed.is_incomplete;
+        }
         matches!(
             self,
             Self::Empty
@@ -204,10 +287,20 @@ impl Error {
     #[must_use]
     pub const fn class(&self) -> Class {
         match self {
-            Self::Read(_) | Self::Folder(_) => Class::Transient,
+            Self::Read(_) | Self::Folder(_) | Self::Process(_) => Class::Transient,
             _ => Class::Fatal,
         }
     }
+}
+
+/// What a library says, which may have names of the plugin in it.
+pub(super) fn reason(error: &dyn std::fmt::Display) -> String {
+    tidy(&format!("{error:#}"), REASON_BYTES_MAX)
+}
+
+/// A file's name for people.
+pub(super) fn shown(file: &Path) -> String {
+    escaped(&file.display().to_string()).into_owned()
 }
 
 fn lines(faults: &[ManifestFault]) -> String {

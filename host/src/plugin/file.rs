@@ -4,17 +4,23 @@
 //! it. Native code and text are refused.
 
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use wasmparser::{Parser, Payload, Validator};
 use wit_component::ComponentEncoder;
 
-use super::error::Error;
+use super::error::{Error, reason};
+use super::scan;
 use crate::guest::{Engine, load};
 
 /// Most bytes that a plugin file may have.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Sections with this beginning say which contract a core module was built for.
+pub(super) const TYPE_SECTION: &str = "component-type";
 
 const MAGIC: &[u8; 4] = b"\0asm";
 const CORE: [u8; 4] = [1, 0, 0, 0];
@@ -37,11 +43,15 @@ pub struct Component {
 /// # Errors
 /// When it cannot be read, or is larger.
 pub fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    // Opening a pipe would wait for somebody who writes.
-    if !std::fs::metadata(path).map_err(Error::Read)?.is_file() {
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        // Opening a pipe would wait for somebody who writes; what it is, is asked of the open file.
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(Error::Read)?;
+    if !file.metadata().map_err(Error::Read)?.is_file() {
         return Err(Error::Read(std::io::Error::other("it is no regular file")));
     }
-    let file = std::fs::File::open(path).map_err(Error::Read)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
@@ -71,7 +81,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// # Errors
 /// When they are anything else than a projection; the message says what.
 pub fn component(engine: &Engine, bytes: &[u8]) -> Result<Component, Error> {
-    let is_core = kind(bytes)?;
+    let is_core = bounded(bytes)?;
     validate(engine, bytes)?;
     let bytes_of_component = if is_core {
         let encoded = encode(bytes)?;
@@ -88,6 +98,17 @@ pub fn component(engine: &Engine, bytes: &[u8]) -> Result<Component, Error> {
         imports,
         exports,
     })
+}
+
+/// Checks what costs little and needs no trust: what kind of file it is, and that it is within the bounds of [`scan`].
+/// Returns whether it is a core module.
+///
+/// # Errors
+/// When it is no WebAssembly, or too much of it.
+pub fn bounded(bytes: &[u8]) -> Result<bool, Error> {
+    let is_core = kind(bytes)?;
+    scan::check(bytes)?;
+    Ok(is_core)
 }
 
 /// Whether it is a core module.
@@ -121,24 +142,16 @@ fn validate(engine: &Engine, bytes: &[u8]) -> Result<(), Error> {
     Validator::new_with_features(engine.wasmtime().get_wasm_features())
         .validate_all(bytes)
         .map(drop)
-        .map_err(|error| {
-            if error.message().starts_with("unexpected end") {
-                Error::Truncated {
-                    at: bytes.len() as u64,
-                }
-            } else {
-                Error::Invalid(error.to_string())
-            }
-        })
+        .map_err(|error| Error::malformed(&error, bytes.len()))
 }
 
 fn encode(module: &[u8]) -> Result<Vec<u8>, Error> {
     let mut carries_type = false;
     let mut preview1 = false;
     for payload in Parser::new(0).parse_all(module) {
-        match payload.map_err(|error| Error::Invalid(error.to_string()))? {
+        match payload.map_err(|error| Error::Invalid(reason(&error)))? {
             Payload::CustomSection(section) => {
-                carries_type |= section.name().starts_with("component-type");
+                carries_type |= section.name().starts_with(TYPE_SECTION);
             }
             Payload::ImportSection(section) => {
                 preview1 |= section
@@ -162,12 +175,12 @@ fn encode(module: &[u8]) -> Result<Vec<u8>, Error> {
     ComponentEncoder::default()
         .module(module)
         .and_then(|mut encoder| encoder.encode())
-        .map_err(|error| Error::Encode(format!("{error:#}")))
+        .map_err(|error| Error::Encode(reason(&error)))
 }
 
 /// Names of the imports and exports of the outermost component.
 fn names(component: &[u8]) -> Result<(Vec<String>, Vec<String>), Error> {
-    let invalid = |error: wasmparser::BinaryReaderError| Error::Invalid(error.to_string());
+    let invalid = |error: wasmparser::BinaryReaderError| Error::Invalid(reason(&error));
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(component) {

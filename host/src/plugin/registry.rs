@@ -10,8 +10,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cache::Cache;
-use super::error::Error;
+use wasmtime::component::Component;
+
+use super::apart;
+use super::cache::{self, Cache};
+use super::error::{Error, reason, shown};
 use super::file;
 use super::manifest::Manifest;
 use crate::error::Code;
@@ -20,8 +23,10 @@ use crate::guest::{Engine, Guest, Limits};
 pub(super) mod folder;
 mod parallel;
 mod shelf;
+mod slots;
 
 pub use shelf::{Change, Shelf};
+use slots::Slots;
 
 /// The configuration that a plugin gets when it has none.
 pub const NO_CONFIG: &str = "{}";
@@ -37,6 +42,9 @@ pub struct Options {
     pub limits: Limits,
     /// What the configuration says of single projections.
     pub projections: Vec<Declared>,
+    /// The program `projector-host`, which loads each file in a process of its own: [`super::apart::this_program`] in
+    /// that program. None loads within this process, where a hostile file can end it.
+    pub program: Option<PathBuf>,
 }
 
 /// What the configuration says of one projection.
@@ -114,6 +122,7 @@ pub struct Loader {
     cache: Cache,
     options: Options,
     folder: Folder,
+    processes: Slots,
 }
 
 /// Loads every plugin there is, once.
@@ -136,6 +145,7 @@ impl Loader {
                 host: gethostname::gethostname().to_string_lossy().into_owned(),
                 dir: options.dir.display().to_string(),
             },
+            processes: Slots::default(),
         }
     }
 
@@ -200,14 +210,10 @@ impl Loader {
         if let Some(declared) = by_file {
             pin(declared, &sha256)?;
         }
-        let component = file::component(&self.engine, &bytes)?;
-        let compiled = self
-            .cache
-            .component(&self.engine, &component.bytes)
-            .map_err(|error| Error::Compile(format!("{error:#}")))?;
-        let guest = Guest::load(&self.engine, &compiled)?;
         let config = by_file.map_or(NO_CONFIG, |declared| declared.config_json.as_str());
         let limits = self.limits(by_file);
+        let compiled = self.compiled(&sha256, &bytes, config, limits)?;
+        let guest = Guest::load(&self.engine, &compiled)?;
         let mut manifest = describe(&guest, config, limits);
         let by_name = match (&manifest, by_file) {
             (Ok(manifest), None) => self.declared(&manifest.name),
@@ -244,6 +250,40 @@ impl Loader {
             limits: self.limits(declared).clone(),
             manifest,
         })
+    }
+
+    /// Code that was kept, or compiled now.
+    fn compiled(
+        &self,
+        sha256: &str,
+        bytes: &[u8],
+        config_json: &str,
+        limits: &Limits,
+    ) -> Result<Component, Error> {
+        file::bounded(bytes)?;
+        if let Some(kept) = self.cache.find(&self.engine, sha256) {
+            return Ok(kept);
+        }
+        let refused = |error: wasmtime::Error| Error::Compile(reason(&error));
+        let Some(program) = &self.options.program else {
+            let component = file::component(&self.engine, bytes)?;
+            let compiled = Component::from_binary(self.engine.wasmtime(), &component.bytes)
+                .map_err(refused)?;
+            if self.cache.is_on() {
+                let code = compiled.serialize().map_err(refused)?;
+                self.cache.keep(&self.engine, sha256, &code);
+            }
+            return Ok(compiled);
+        };
+        let loaded = {
+            let _slot = self.processes.take();
+            apart::load(program, &self.engine, config_json, limits, bytes)?
+        };
+        self.cache.keep(&self.engine, sha256, &loaded.code);
+        match loaded.described {
+            Some(failed) => Err(Error::Relayed(failed)),
+            None => cache::fresh(&self.engine, &loaded.code).map_err(refused),
+        }
     }
 
     fn limits<'a>(&'a self, declared: Option<&'a Declared>) -> &'a Limits {
@@ -324,7 +364,7 @@ pub fn refused(file: &Path, error: &Error) -> Refused {
     Refused {
         file: file.to_owned(),
         code: error.code(),
-        message: format!("{}: {error}", file.display()),
+        message: format!("{}: {error}", shown(file)),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each file of that folder replaces blocks of `base.wat`, so that it shows one fault and nothing else.
 
+pub mod harmful;
 mod hostile;
 pub mod trial;
 

@@ -19,6 +19,7 @@ fn loader() -> Loader {
             cache_dir: None,
             limits: Limits::default(),
             projections: Vec::new(),
+            program: None,
         },
     )
 }

@@ -29,6 +29,7 @@ impl Folder {
                 ..Limits::default()
             },
             projections: Vec::new(),
+            program: None,
         };
         Self { dir, options }
     }
@@ -247,6 +248,10 @@ fn compiled_code_is_kept_and_used_again() {
     let entries = || {
         std::fs::read_dir(cache.path().join("compiled"))
             .expect("made")
+            .filter(|entry| {
+                let path = entry.as_ref().expect("an entry").path();
+                path.extension().is_some_and(|end| end == "compiled")
+            })
             .count()
     };
     assert_eq!(entries(), 1);

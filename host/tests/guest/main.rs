@@ -6,6 +6,7 @@
 
 mod fixture;
 
+mod apart;
 mod contained;
 mod files;
 mod flat;

@@ -28,6 +28,7 @@ fn load() -> Loaded {
             cache_dir: None,
             limits: Limits::default(),
             projections: Vec::new(),
+            program: None,
         },
     )
 }

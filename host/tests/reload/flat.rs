@@ -52,6 +52,7 @@ fn a_thousand_reloads_leave_memory_and_file_handles_flat() {
         cache_dir: None,
         limits: Limits::default(),
         projections: Vec::new(),
+        program: None,
     };
     let engine = Engine::new(&EngineOptions::default()).expect("an engine");
     let mut shelf = Shelf::new(Arc::new(Loader::new(&engine, &options)));

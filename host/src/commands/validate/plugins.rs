@@ -5,6 +5,7 @@ use crate::app::plugins::{engine, options};
 use crate::config::Config;
 use crate::error::Exit;
 use crate::plugin::{Loaded, load_all};
+use crate::telemetry::escape::escaped;
 
 /// What is wrong with the plugins. Blocks: compiling takes a while.
 ///
@@ -24,7 +25,7 @@ pub(super) fn check(config: &Config) -> (Option<Loaded>, Vec<Finding>) {
         .refused
         .iter()
         .map(|refused| {
-            let file = refused.file.display().to_string();
+            let file = escaped(&refused.file.display().to_string()).into_owned();
             // The file stands in the place already.
             let message = refused.message.trim_start_matches(&format!("{file}: "));
             Finding::error(Exit::Config, file.as_str(), message).code(refused.code)

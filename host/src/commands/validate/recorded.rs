@@ -11,6 +11,7 @@ use crate::plugin::manifest::{Difference, Manifest};
 use crate::read_model::components;
 use crate::read_model::control::Control;
 use crate::read_model::schema;
+use crate::telemetry::escape::escaped;
 
 /// What would happen instead of going on. A database that cannot be asked is left to its own check.
 pub(super) async fn check(config: &Config, loaded: &Loaded) -> Vec<Finding> {
@@ -60,7 +61,7 @@ async fn ask(config: &Config, loaded: &Loaded) -> Result<Vec<Finding>, DatabaseE
         let unfit = unfit.unwrap_or_default();
         let message = format!(
             "{} has the digest {} (version {}), but its rows were made by {recorded}",
-            plugin.file.display(),
+            escaped(&plugin.file.display().to_string()),
             short(&plugin.sha256),
             plugin.manifest.version
         );

@@ -286,7 +286,13 @@ impl Shelf {
         {
             return Taken::Same;
         }
-        Taken::Read(sha256, Box::new(self.loader.load_bytes(path, bytes)))
+        let loaded = self.loader.load_bytes(path, bytes);
+        // That there is no process for it says nothing of the file: it is tried again with the next look.
+        let sha256 = match &loaded {
+            Err(Error::Process(_)) => String::new(),
+            _ => sha256,
+        };
+        Taken::Read(sha256, Box::new(loaded))
     }
 
     fn took(&mut self, path: &Path, still: Still, taken: Taken) -> Option<Change> {

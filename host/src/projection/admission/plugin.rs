@@ -13,6 +13,7 @@ use crate::plugin::manifest::{Difference, Manifest};
 use crate::read_model::checkpoint::Checkpoint;
 use crate::read_model::schema::{self, Filler, Generation};
 use crate::read_model::{components, folders};
+use crate::telemetry::escape::escaped;
 
 use super::{ANSWER_TIMEOUT, Admission, CHANGE_TIMEOUT, Chosen};
 use crate::projection::choice::{Case, Choice, Why, choose};
@@ -332,7 +333,7 @@ fn changed(why: &Why, offer: &Offer, generation: &Generation) -> String {
     let plugin = &offer.plugin;
     let file = format!(
         "{} has the digest {} (version {}), but the rows were made by {}",
-        plugin.file.display(),
+        escaped(&plugin.file.display().to_string()),
         short(&plugin.sha256),
         plugin.manifest.version,
         short(&generation.sha256)

@@ -9,6 +9,7 @@ use std::{
 
 use serde_json::json;
 
+use super::harmful::{Harmful, every_file};
 use super::{EVERY_GUEST, Expected, from_text, module, renamed, text};
 use crate::ServerOptions;
 use crate::domain::Generator;
@@ -32,6 +33,12 @@ const GROWTH_FILES_MAX: usize = 16;
 
 /// Beside a trapping plugin the others may take so much longer.
 const RATIO_MAX: f64 = 8.0;
+
+/// A replica that met every file may have taken so much memory; with 10,000 components in one it took 3 GB.
+const PEAK_BYTES_MAX: u64 = 1 << 30;
+
+/// `validate` of all files together may take so long.
+const VALIDATE_MAX: Duration = Duration::from_secs(60);
 
 /// What is tried.
 #[derive(Debug)]
@@ -88,6 +95,7 @@ impl Report {
         }
         let guests = place(folder.path());
         let cuts = cut(folder.path());
+        let harmful = place_harmful(folder.path());
         let site = Site::own_server_with(programs, Databases::One, LEADER, options.server);
         site.configure(|config| format!("{config}\n{}", configuration(&guests)));
         let replica = site.leader("host");
@@ -110,6 +118,7 @@ impl Report {
                 cuts - count
             ));
         }
+        harm(&site, &replica, &harmful, &refused, &mut report);
         begun(&site, &guests, &refused);
         for guest in &guests {
             let verdict = one(&site, &replica, guest, &refused);
@@ -183,6 +192,67 @@ fn cut(folder: &Path) -> usize {
             .expect("there is room");
     }
     ends.len()
+}
+
+/// Writes the files that cost much to read; says how each is refused.
+fn place_harmful(folder: &Path) -> Vec<(String, String)> {
+    let place = |file: Harmful| {
+        let name = format!("harmful-{}", file.name);
+        fs::write(folder.join(format!("{name}.wasm")), file.bytes).expect("there is room");
+        (name, Expected::Refused(file.code).word())
+    };
+    every_file().into_iter().map(place).collect()
+}
+
+/// Files that cost much to read are refused at the start and by `validate`, which costs no more than it may.
+fn harm(
+    site: &Site,
+    replica: &Replica<'_>,
+    harmful: &[(String, String)],
+    refused: &BTreeMap<String, String>,
+    report: &mut Report,
+) {
+    for (name, expected) in harmful {
+        let code = refused.get(name).map_or("nothing", String::as_str);
+        if format!("refused {code}") != *expected {
+            let wrong = format!("{name}: {code} instead of {expected}");
+            report.wrong.push(wrong);
+        }
+    }
+    let peak = peak_bytes(replica);
+    if peak > PEAK_BYTES_MAX {
+        let wrong = format!("the start took {} MB of memory", peak >> 20);
+        report.wrong.push(wrong);
+    }
+    let begun = Instant::now();
+    let answer = site.run(&["validate", "--offline"]);
+    let took = begun.elapsed();
+    let unnamed = harmful
+        .iter()
+        .filter(|(name, _)| !format!("{}{}", answer.out, answer.error).contains(name));
+    let unnamed: Vec<&str> = unnamed.map(|(name, _)| name.as_str()).collect();
+    if answer.code != 78 || !unnamed.is_empty() || took > VALIDATE_MAX {
+        report.wrong.push(format!(
+            "validate ended with {} after {} ms, and did not name {unnamed:?}",
+            answer.code,
+            millis(took)
+        ));
+    }
+    report.notes.push(format!(
+        "{} files that cost much to read: at most {} MB at the start, validate took {} ms",
+        harmful.len(),
+        peak >> 20,
+        millis(took)
+    ));
+}
+
+/// Most memory that a replica had so far.
+fn peak_bytes(replica: &Replica<'_>) -> u64 {
+    let status = format!("/proc/{}/status", replica.pid());
+    let status = fs::read_to_string(status).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(u64::MAX >> 10) << 10
 }
 
 /// A number and how many bytes it takes.
