@@ -6,6 +6,8 @@ use projector_host::plugin::manifest::{Column, ColumnType, Manifest, Table};
 use projector_host::read_model::check::Shapes;
 use projector_host::read_model::datum::Datum;
 use projector_host::read_model::write;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
 use sqlx::{Connection as _, Executor as _, Row as _};
 
 use super::support::{Site, cell, folded, manifest, name, text};
@@ -335,5 +337,236 @@ async fn what_the_host_takes_the_server_takes_and_gives_back() {
     assert!(
         taken > 1_000 && refused > 1_000,
         "{taken} taken, {refused} refused"
+    );
+}
+
+/// A table whose key is a numeric and a double, with an index over two texts.
+fn odd_table() -> Manifest {
+    use ColumnType as T;
+    let column = |label: &str, column_type, nullable| Column {
+        name: name(label),
+        column_type,
+        nullable,
+        default: None,
+    };
+    let mut odd = manifest("odd", "odd");
+    odd.tables = vec![Table {
+        name: name("odd"),
+        columns: vec![
+            column("number", T::Numeric, false),
+            column("ratio", T::Double, false),
+            column("label", T::Text, false),
+            column("left_part", T::Text, true),
+            column("right_part", T::Text, true),
+            column("sum", T::Numeric, true),
+            column("float", T::Double, true),
+            column("day", T::Date, true),
+            column("at", T::Timestamptz, true),
+        ],
+        primary_key: vec![0, 1, 2],
+        indexes: vec![vec![3, 4]],
+    }];
+    odd
+}
+
+fn pick<'a>(random: &mut StdRng, all: &[&'a str]) -> &'a str {
+    all[random.random_range(0..all.len())]
+}
+
+/// A write of any kind; one in a few has a value that only just passes, or only just does not.
+fn odd_write(random: &mut StdRng, at: usize, wide: &[String]) -> Write {
+    let mut key = vec![
+        cell("number", text(pick(random, &["1", "1.0", "1.00", "1e0"]))),
+        cell("ratio", text(pick(random, &["0", "-0", "-0.0", "0e5"]))),
+    ];
+    let label = if random.random_ratio(1, 12) {
+        wide[random.random_range(0..wide.len())].clone()
+    } else {
+        "a".to_owned()
+    };
+    key.push(cell("label", text(&label)));
+    let cells = |random: &mut StdRng| -> Vec<Cell> {
+        let wide = wide[random.random_range(0..wide.len())].clone();
+        let choices = [
+            cell(
+                "left_part",
+                text(if random.random_ratio(1, 6) {
+                    &wide
+                } else {
+                    "l"
+                }),
+            ),
+            cell(
+                "right_part",
+                text(if random.random_ratio(1, 6) {
+                    &wide
+                } else {
+                    "r"
+                }),
+            ),
+            cell(
+                "sum",
+                text(pick(
+                    random,
+                    &["0", "1.50", "9e131071", "-9e131071", "0.000"],
+                )),
+            ),
+            cell(
+                "float",
+                text(pick(random, &["1e308", "-0", "0.1", "-1e308", "1e308"])),
+            ),
+            cell(
+                "day",
+                text(pick(
+                    random,
+                    &[
+                        "0001-01-01",
+                        "9999-12-31",
+                        "2024-02-29",
+                        "2024-02-29",
+                        "0000-01-01",
+                    ],
+                )),
+            ),
+            cell(
+                "at",
+                text(pick(
+                    random,
+                    &[
+                        "2024-02-29 00:00:00+00",
+                        "9999-12-31T23:59:59Z",
+                        "2024-02-29T23:59:59Z",
+                        "2024-02-29T23:59:60Z",
+                    ],
+                )),
+            ),
+        ];
+        choices
+            .into_iter()
+            .filter(|_| random.random_ratio(1, 4))
+            .collect()
+    };
+    let change = match random.random_range(0..9) {
+        0 => Change::Insert(cells(random)),
+        1 | 2 => Change::Put(cells(random)),
+        3 => Change::Merge(cells(random)),
+        4 => Change::Patch(cells(random)),
+        5 | 6 => Change::Add(vec![
+            cell(
+                "sum",
+                text(pick(
+                    random,
+                    &["9e131071", "-9e131071", "0.00", "1", "-1.5"],
+                )),
+            ),
+            cell(
+                "float",
+                text(pick(random, &["1e308", "-1e308", "-0", "0.25"])),
+            ),
+        ]),
+        7 => Change::Remove,
+        _ => {
+            key.clear();
+            Change::RemoveWhere(vec![cell("number", text("1.000"))])
+        }
+    };
+    Write {
+        event: u32::try_from(at).expect("small"),
+        target: RowKey {
+            table: "odd".to_owned(),
+            key,
+        },
+        change,
+    }
+}
+
+/// Applies writes in one transaction; whether they passed.
+async fn passes(site: &mut Site, shapes: &Shapes, writes: &[Write]) -> bool {
+    let renumbered = writes.iter().zip(0..).map(|(write, event)| Write {
+        event,
+        ..write.clone()
+    });
+    let Ok(folded) = folded(shapes, renumbered.collect()) else {
+        return false;
+    };
+    let mut transaction = site.connection.begin().await.expect("begun");
+    let done = write::apply(&mut transaction, &name("odd_g1"), shapes, &folded).await;
+    match done {
+        Ok(_) => transaction.commit().await.expect("committed"),
+        Err(_) => transaction.rollback().await.expect("rolled back"),
+    }
+    done.is_ok()
+}
+
+/// The writes in batches of a size, each that fails split in halves, as the loop does it: which writes were refused.
+async fn refused(site: &mut Site, shapes: &Shapes, writes: &[Write], size: usize) -> Vec<usize> {
+    let mut refused = Vec::new();
+    let mut parts: Vec<std::ops::Range<usize>> = (0..writes.len())
+        .step_by(size)
+        .map(|at| at..(at + size).min(writes.len()))
+        .rev()
+        .collect();
+    while let Some(part) = parts.pop() {
+        if passes(site, shapes, &writes[part.clone()]).await {
+            continue;
+        }
+        if part.len() == 1 {
+            refused.push(part.start);
+            continue;
+        }
+        let middle = part.start + part.len() / 2;
+        parts.push(middle..part.end);
+        parts.push(part.start..middle);
+    }
+    refused
+}
+
+const SEEDS: u64 = 40;
+const WRITES: usize = 14;
+
+#[tokio::test]
+async fn batches_of_every_size_refuse_the_same_writes_and_leave_the_same_rows() {
+    let mut site = Site::new().await;
+    let manifest = odd_table();
+    site.ensure(&manifest).await.expect("tables");
+    let shapes = Shapes::new(&manifest.tables).expect("good defaults");
+    // Around what a key, and what a column of the index holds; random, so that it does not compress.
+    let mut random = StdRng::seed_from_u64(11);
+    let mut letters = |length: usize| -> String {
+        (0..length)
+            .map(|_| char::from(random.random_range(b'!'..=b'~')))
+            .collect()
+    };
+    let wide: Vec<String> = [1_200, 1_336, 1_337, 2_640, 2_700, 4_000]
+        .map(&mut letters)
+        .to_vec();
+    let (mut all_refused, mut all) = (0, 0);
+    for seed in 0..SEEDS {
+        let mut random = StdRng::seed_from_u64(seed);
+        let writes: Vec<Write> = (0..WRITES)
+            .map(|at| odd_write(&mut random, at, &wide))
+            .collect();
+        let mut expected = None;
+        for size in [1, 2, 3, 7, WRITES] {
+            site.connection
+                .execute("TRUNCATE odd_g1.odd")
+                .await
+                .expect("empty");
+            let refused = refused(&mut site, &shapes, &writes, size).await;
+            // As texts: equal keys of different forms would be equal otherwise.
+            let rows = site
+                .test
+                .psql("SELECT md5(t::text) FROM odd_g1.odd t ORDER BY 1")
+                .expect("rows");
+            let (wanted, wanted_rows) = expected.get_or_insert((refused.clone(), rows.clone()));
+            assert_eq!(&refused, wanted, "seed {seed}, batches of {size}");
+            assert_eq!(&rows, wanted_rows, "seed {seed}, batches of {size}");
+        }
+        all_refused += expected.map_or(0, |(refused, _)| refused.len());
+        all += writes.len();
+    }
+    assert!(
+        all_refused > 20 && all_refused * 2 < all,
+        "{all_refused} of {all} refused"
     );
 }
