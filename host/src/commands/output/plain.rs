@@ -5,7 +5,7 @@
 /// One line: whatever steers a terminal is written out.
 #[must_use]
 pub fn line(text: &str) -> String {
-    escaped(text, |c| steers(c))
+    escaped(text, steers)
 }
 
 /// Several lines stay several, each after the first set in by this many columns, so that none looks like ours.
