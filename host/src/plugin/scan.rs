@@ -224,7 +224,9 @@ impl Counts {
                 let core = ahead.read::<CoreType<'_>>()?;
                 self.core_type(&core)?;
             }
-            0x02 => drop(ahead.read::<ComponentAlias<'_>>()?),
+            0x02 => {
+                ahead.read::<ComponentAlias<'_>>()?;
+            }
             0x03 if is == Within::Component => drop(ahead.read::<ComponentImport<'_>>()?),
             0x04 => {
                 ahead.read::<ComponentExternName<'_>>()?;

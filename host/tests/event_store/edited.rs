@@ -234,7 +234,7 @@ async fn what_hides_events_while_they_are_read_stops_the_reading() {
         )
         .await;
     writer.one("b").await;
-    let ended = tokio::time::timeout(PATIENCE, async { reader.ended.await }).await;
+    let ended = tokio::time::timeout(PATIENCE, reader.ended).await;
     let error = ended
         .expect("it ends")
         .expect("no panic")

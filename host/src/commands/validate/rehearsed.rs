@@ -91,7 +91,7 @@ async fn rights(
         .fetch_all(connection)
         .await?;
     rows.iter()
-        .map(|row| Ok(row.try_get(0)?))
+        .map(|row| row.try_get(0))
         .collect::<Result<_, sqlx::Error>>()
         .map_err(DatabaseError::from)
 }
