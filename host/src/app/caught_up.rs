@@ -98,10 +98,18 @@ pub async fn wait(
             let asking = members::ask(&mut connection, &control);
             let members = bounded("read model", ANSWER_TIMEOUT, asking).await?;
             session = Some(connection);
-            Ok::<_, DatabaseError>(members)
+            // Asked after the checkpoints: whoever stands beyond it has read another store.
+            let farthest = members.iter().map(|member| member.stand.position).max();
+            let end = match farthest {
+                Some(farthest) if farthest > target.unwrap_or_default() => {
+                    head(databases, &layout).await?
+                }
+                _ => target.unwrap_or_default(),
+            };
+            Ok::<_, DatabaseError>((members, end))
         };
         let (last, wait) = match looked.await {
-            Ok(members) => match judge(members, who, target.unwrap_or_default()) {
+            Ok((members, end)) => match judge(members, who, target.unwrap_or_default(), end) {
                 Judged::Done(reached) => return Ok(reached),
                 Judged::Never(failure) => return Err(failure),
                 Judged::NotYet(missing) => (
@@ -136,7 +144,8 @@ enum Judged {
     Never(Failure),
 }
 
-fn judge(mut all: Vec<Member>, who: &Who, target: Position) -> Judged {
+/// What members have reached of the target. The store ends at `end`, or beyond, where nobody stands beyond it.
+fn judge(mut all: Vec<Member>, who: &Who, target: Position, end: Position) -> Judged {
     let mut missing = Vec::new();
     let mut reached = Reached::default();
     if let Who::Named(names) | Who::Own(names) = who {
@@ -163,6 +172,10 @@ fn judge(mut all: Vec<Member>, who: &Who, target: Position) -> Judged {
     }
     for member in all {
         match member.stand.verdict(target) {
+            Verdict::Done if member.stand.position > end.max(target) => missing.push(format!(
+                "{} stands at position {}, but the event store ends at {end}: it is not the one that was read",
+                member.name, member.stand.position
+            )),
             Verdict::Done => reached.done.push(member.name),
             Verdict::Off if !matches!(who, Who::Named(_)) => reached.off.push(member.name),
             // Who asks for it by name does not want to hear that it was left out.

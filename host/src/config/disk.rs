@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -16,7 +16,7 @@ pub const CONFIG_BYTES_MAX: u64 = 4 << 20;
 /// Most bytes of a file that holds one secret.
 pub const SECRET_BYTES_MAX: u64 = 64 << 10;
 
-/// Opens a regular file. What kind it is, is asked of the open file, so that nobody changes it in between.
+/// Opens a regular file, or `/dev/null`, which is an empty one. What kind it is, is asked of the open file, so that nobody changes it in between.
 ///
 /// # Errors
 /// When it cannot be opened, or is anything else.
@@ -26,14 +26,17 @@ pub fn open(path: &Path) -> Result<File> {
         .read(true)
         .custom_flags(without_waiting.cast_signed())
         .open(path)?;
-    let kind = file.metadata()?.file_type();
+    let metadata = file.metadata()?;
+    let kind = metadata.file_type();
     if kind.is_dir() {
         return Err(Error::new(
             ErrorKind::IsADirectory,
             "it is a folder, not a file",
         ));
     }
-    if !kind.is_file() {
+    // What people name for "nothing".
+    let is_null = kind.is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
+    if !kind.is_file() && !is_null {
         return Err(Error::other("it is no regular file"));
     }
     Ok(file)

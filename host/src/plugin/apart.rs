@@ -1,6 +1,6 @@
 //! Loading in a process of its own: parsing, encoding, compiling, linking and the first `describe` of a file.
 //!
-//! The process is this same program with a hidden command ([`serve`]), so its code is as trusted as the host's; what it
+//! The process is this same program with a hidden command ([`serve()`]), so its code is as trusted as the host's; what it
 //! reads is not. Promises: whatever a file does to the libraries that read it ends that process and is told as a
 //! refusal of that file; it has bounded memory, time and stack, no environment, and goes when the host goes. Must never:
 //! hand over more than one answer, or be waited for without end.

@@ -288,7 +288,7 @@ async fn make(
     for table in &manifest.tables {
         create_table(connection, &schema, table).await?;
     }
-    ensure_readers_schema(connection, readers).await?;
+    ensure_readers_schema(connection, control, readers).await?;
     for table in &manifest.tables {
         create_view(connection, readers, &schema, table, projection).await?;
     }
@@ -397,6 +397,7 @@ async fn create_schema(
 /// `CREATE SCHEMA IF NOT EXISTS` asks for a privilege on the database even when the schema is there.
 async fn ensure_readers_schema(
     connection: &mut PgConnection,
+    control: &Identifier,
     readers: &Identifier,
 ) -> Result<(), Error> {
     let there = sqlx::query("SELECT 1 FROM pg_namespace WHERE nspname = $1")
@@ -404,6 +405,11 @@ async fn ensure_readers_schema(
         .fetch_optional(&mut *connection)
         .await?;
     if there.is_none() {
+        // Leaders of single projections have terms of their own, which keep them not apart: two would make it at once.
+        let locking = "LOCK TABLE {control}.generations IN SHARE ROW EXCLUSIVE MODE";
+        connection
+            .execute(AssertSqlSafe(render(locking, &[("control", control)])))
+            .await?;
         connection
             .execute(AssertSqlSafe(format!(
                 "CREATE SCHEMA IF NOT EXISTS {}",

@@ -54,10 +54,11 @@ fn another_file_does_not_run_in_the_place_of_one_that_its_pin_refuses() {
         said.contains("PH0513") && said.contains("PH0518") && said.contains("evil.wasm"),
         "{said}"
     );
+    // With nothing to lead it leaves the lock alone.
     let leader = place.site.replica("a");
-    leader.leads_eventually();
     leader.logs("PH0518");
     place.save("hostile.wasm", &small("2.0"));
+    leader.leads_eventually();
     place.applies_an_event("hostile");
     let ids = "select string_agg(id::text, ' ' order by id) from read_model.events";
     assert_eq!(place.site.model(ids), "2.0");

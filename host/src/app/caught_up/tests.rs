@@ -45,7 +45,11 @@ fn word(projections: Value, refused: Value) -> Word {
 
 /// `done`, `off`, `never: …` or `not yet: …`.
 fn told(rows: &[Projection], words: &[Word], who: &Who) -> String {
-    match judge(members(rows, words), who, TARGET) {
+    told_where_it_ends(rows, words, who, Position(300))
+}
+
+fn told_where_it_ends(rows: &[Projection], words: &[Word], who: &Who, end: Position) -> String {
+    match judge(members(rows, words), who, TARGET, end) {
         Judged::Done(reached) if reached.done.is_empty() && !reached.off.is_empty() => {
             "off".to_owned()
         }
@@ -53,6 +57,19 @@ fn told(rows: &[Projection], words: &[Word], who: &Who) -> String {
         Judged::Never(failure) => format!("never: {}", failure.message),
         Judged::NotYet(missing) => format!("not yet: {missing}"),
     }
+}
+
+#[test]
+fn who_stands_beyond_the_stores_end_has_read_another_store() {
+    let here = [word(json!({ "order": "abc" }), json!([]))];
+    let rows = [row("live", 260)];
+    let told = |end| told_where_it_ends(&rows, &here, &Who::All, Position(end));
+    assert_eq!(told(260), "done");
+    assert!(
+        told(259).starts_with("not yet: order stands at position 260"),
+        "{}",
+        told(259)
+    );
 }
 
 /// Every state, behind the target, at it and beyond it, for all who wait.
