@@ -39,7 +39,7 @@ pub struct Feed {
     pub(super) mark: watch::Receiver<Mark>,
     pub(super) shared: Arc<Shared>,
     pub(super) rows: Rows,
-    /// How often late events were found before somebody said to go on without them.
+    /// How many finds of late events are behind it: it reads those events, or somebody said to go on without them.
     pub(super) tolerated: Arc<AtomicU64>,
 }
 
@@ -107,11 +107,9 @@ impl Feed {
     }
 
     /// Late events that a projection at `after` has not read and that nobody has put up with.
-    fn missed<'a>(&self, mark: &'a Mark, after: Position) -> Option<&'a [Position]> {
-        if mark.late.times <= self.tolerated.load(Ordering::Relaxed) {
-            return None;
-        }
-        mark.late.missed_by(after)
+    fn missed(&self, mark: &Mark, after: Position) -> Vec<Position> {
+        mark.late
+            .missed_by(after, self.tolerated.load(Ordering::Relaxed))
     }
 
     /// Waits until something after `after` is settled, then returns a batch of it at once. Safe to cancel.
@@ -129,12 +127,15 @@ impl Feed {
         let mut mark = self.mark.clone();
         let (settled, anchor) = {
             let mark = mark
-                .wait_for(|mark| mark.settled_upto > after || self.missed(mark, after).is_some())
+                .wait_for(|mark| mark.settled_upto > after || !self.missed(mark, after).is_empty())
                 .await
                 .map_err(|_| Error::Ended)?;
-            if let Some(positions) = self.missed(&mark, after) {
-                return Err(Error::late(positions));
+            let missed = self.missed(&mark, after);
+            if !missed.is_empty() {
+                return Err(Error::late(&missed));
             }
+            // All that was found so far stands after this position, and is read like any other event.
+            self.tolerated.store(mark.late.times, Ordering::Relaxed);
             (mark.settled_upto, mark.anchor.clone())
         };
         let near = self

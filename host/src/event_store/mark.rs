@@ -31,8 +31,8 @@ pub struct Mark {
 /// Events that came later than their place: below a position that was settled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Late {
-    /// Where they stand, in order; the first ones when there are many.
-    pub positions: Vec<Position>,
+    /// Where they stand, each with the number of the find, from 1; the first ones of a find that has many.
+    pub found: Vec<(u64, Position)>,
     /// How often such events were found.
     pub times: u64,
 }
@@ -100,23 +100,38 @@ impl Mark {
 }
 
 impl Late {
-    /// Positions that are kept.
-    const POSITIONS_MAX: usize = 20;
+    /// Positions that are kept of one find.
+    const OF_ONE_FIND_MAX: usize = 20;
 
-    /// Adds what was found at one time.
-    pub(super) fn found(&mut self, positions: &[Position]) {
+    /// Positions that are kept at all; beyond, each find keeps its first one, which whoever missed any of it missed.
+    const ALL_MAX: usize = 1_000;
+
+    /// Adds what was found at one time. False when all of that was known.
+    pub(super) fn find(&mut self, positions: &[Position]) -> bool {
+        let known = |position: &&Position| self.found.iter().any(|(_, found)| found == *position);
+        let mut new: Vec<Position> = positions.iter().filter(|at| !known(at)).copied().collect();
+        if new.is_empty() {
+            return false;
+        }
+        new.sort_unstable();
+        new.truncate(Self::OF_ONE_FIND_MAX);
         self.times += 1;
-        self.positions.extend_from_slice(positions);
-        self.positions.sort_unstable();
-        self.positions.dedup();
-        self.positions.truncate(Self::POSITIONS_MAX);
+        self.found
+            .extend(new.into_iter().map(|at| (self.times, at)));
+        if self.found.len() > Self::ALL_MAX {
+            self.found.dedup_by_key(|(time, _)| *time);
+        }
+        true
     }
 
-    /// What a projection that has passed `after` will never read, if there is any.
+    /// What a projection that has passed `after` will never read, of the finds after the first `known` ones.
     #[must_use]
-    pub fn missed_by(&self, after: Position) -> Option<&[Position]> {
-        let end = self.positions.partition_point(|late| *late <= after);
-        (end > 0).then(|| &self.positions[..end])
+    pub fn missed_by(&self, after: Position, known: u64) -> Vec<Position> {
+        let missed = self
+            .found
+            .iter()
+            .filter(|(time, at)| *time > known && *at <= after);
+        missed.map(|(_, at)| *at).collect()
     }
 }
 

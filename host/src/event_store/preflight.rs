@@ -1,8 +1,8 @@
 //! What must hold before a store is read: the proof of gaps stands on it.
 
-use sqlx::Row as _;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::error::Error;
 use super::event::Position;
@@ -26,12 +26,22 @@ pub struct StoreIdentity {
 /// Where positions come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sequence {
-    pub(super) oid: Oid,
     name: String,
     table: String,
+    /// Whether we may see it.
+    is_readable: bool,
 }
 
 impl Sequence {
+    /// SQL that gives the last number drawn; null where we may not see it. A sequence that was told where to begin
+    /// and has drawn nothing since counts as standing right before that.
+    pub(super) fn last_drawn(&self) -> String {
+        match self.is_readable {
+            true => include_str!("sql/last_drawn.sql").replace("{sequence}", &self.name),
+            false => "SELECT NULL::bigint".to_owned(),
+        }
+    }
+
     /// Makes sure that the next number is a new one: the last number drawn, where we may see it, reaches the head.
     ///
     /// # Errors
@@ -118,14 +128,13 @@ pub(super) async fn check(
     }
     let database: String = row.try_get(8)?;
     let sequence = Sequence {
-        oid: row.try_get(10)?,
         name,
         table: layout.table(),
+        is_readable: row.try_get(10)?,
     };
     // Asked before the table, a sequence could seem to be behind it.
     let head = inspect::head(&mut *connection, layout).await?;
-    let drawn: Option<i64> = sqlx::query_scalar(include_str!("sql/last_drawn.sql"))
-        .bind(sequence.oid)
+    let drawn: Option<i64> = sqlx::query_scalar(AssertSqlSafe(sequence.last_drawn()))
         .fetch_one(connection)
         .await?;
     sequence.reaches(drawn.map(Position), head)?;

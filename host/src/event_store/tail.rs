@@ -235,14 +235,16 @@ impl Service {
 
     /// Events that no reader will find where they stand: whoever has passed them stops, and who comes to them
     /// later finds them in the table, no more in the ring.
-    fn found_late(&self, positions: &[Position]) -> Result<(), Error> {
+    pub(super) fn found_late(&self, positions: &[Position]) -> Result<(), Error> {
         if positions.is_empty() {
             return Ok(());
         }
-        let error = Error::late(positions);
-        tracing::error!(%error, "projections that have passed them stop");
         self.ring().restart(self.mark.borrow().settled_upto)?;
-        self.mark.send_modify(|mark| mark.late.found(positions));
+        let find = |mark: &mut Mark| mark.late.find(positions);
+        if self.mark.send_if_modified(find) {
+            let error = Error::late(positions);
+            tracing::error!(%error, "projections that have passed them stop");
+        }
         Ok(())
     }
 

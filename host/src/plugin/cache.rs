@@ -350,7 +350,11 @@ fn prune(dir: &Path) -> io::Result<()> {
     if entries.len() > ENTRIES_MAX {
         entries.sort();
         for (_, path) in &entries[..entries.len() - ENTRIES_MAX] {
-            std::fs::remove_file(path)?;
+            match std::fs::remove_file(path) {
+                // Another process that shares the folder was faster.
+                Err(gone) if gone.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
     }
     Ok(())

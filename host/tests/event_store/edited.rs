@@ -1,7 +1,7 @@
 //! Stores that somebody edits while they are read: what came later than its place, what went away, what is hidden.
 
 use projector_host::event_store::event::{Position, Subscription};
-use projector_host::event_store::{Error, Service, SourceState};
+use projector_host::event_store::{Error, Feed, Service, SourceState};
 
 use super::support::*;
 
@@ -32,9 +32,9 @@ fn insert(position: i64, version: i64) -> String {
 }
 
 /// Waits until a projection that stands here is told that it missed something.
-async fn misses(reader: &Reader, after: Position) -> Error {
+async fn misses(feed: &Feed, after: Position) -> Error {
     let subscription = Subscription::default();
-    let next = reader.feed.next(after, &subscription, LIMITS);
+    let next = feed.next(after, &subscription, LIMITS);
     tokio::time::timeout(PATIENCE, next)
         .await
         .expect("it is told")
@@ -53,12 +53,12 @@ async fn an_event_that_comes_later_than_its_place_stops_those_that_have_passed_i
     // The first look at the file's end has been made by the time of the second one.
     reader.watched_twice(&mut writer).await;
     writer.run(&insert(5, 1)).await;
-    let error = misses(&reader, last).await;
+    let error = misses(&reader.feed.for_one(), last).await;
     assert!(
         matches!(&error, Error::Late { positions } if positions == "5"),
         "{error}"
     );
-    misses(&reader, Position(6)).await;
+    misses(&reader.feed.for_one(), Position(6)).await;
     // Who has not passed it reads it.
     let batch = reader
         .feed
@@ -67,6 +67,17 @@ async fn an_event_that_comes_later_than_its_place_stops_those_that_have_passed_i
         .expect("nothing is missed");
     let positions: Vec<i64> = batch.events.iter().map(|event| event.position.0).collect();
     assert_eq!(positions, [5, 6, 7, 8]);
+    // And goes on behind it, as whoever begins only now.
+    let beginner = reader.feed.for_one();
+    let from = read(
+        &beginner,
+        Position(0),
+        last,
+        &Subscription::default(),
+        LIMITS,
+    )
+    .await;
+    assert_eq!(super::support::positions(&from), [1, 2, 3, 5, 6, 7, 8]);
     // One projection goes on as somebody allowed; another one is still told.
     let one = reader.feed.for_one();
     one.tolerate();
@@ -76,7 +87,15 @@ async fn an_event_that_comes_later_than_its_place_stops_those_that_have_passed_i
         .await
         .expect("it goes on");
     assert_eq!(batch.upto, next);
-    misses(&reader, Position(8)).await;
+    misses(&reader.feed.for_one(), Position(8)).await;
+    // What is found later does not bring back what was put up with.
+    reader.watched_twice(&mut writer).await;
+    writer.run(&insert(4, 2)).await;
+    let error = misses(&one, next).await;
+    assert!(
+        matches!(&error, Error::Late { positions } if positions == "4"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -266,6 +285,10 @@ async fn a_sequence_that_is_set_back_stops_the_reading_until_it_is_set_right() {
         "{text}"
     );
     writer.run(&remedy).await;
+    // Told where to begin, and nothing drawn yet.
+    writer
+        .run("ALTER TABLE event_store.events ALTER COLUMN position RESTART WITH 6")
+        .await;
     let again = store.reader();
     let next = writer.one("a").await;
     assert_eq!(next, Position(6));

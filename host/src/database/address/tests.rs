@@ -1,3 +1,5 @@
+//! Which parameters of a URL are kept, and what is said of the others.
+
 use super::*;
 use crate::database::session::place;
 

@@ -14,7 +14,6 @@ SELECT file.node,
        ARRAY(SELECT position FROM {table} WHERE ctid >= $2::tid AND position <= $3),
        ARRAY(SELECT position FROM {table} WHERE ctid >= (SELECT page FROM since) AND position <= $4),
        coalesce((SELECT max(position) FROM {table}), 0),
-       (SELECT CASE WHEN has_sequence_privilege(s.seqrelid, 'USAGE, SELECT') THEN coalesce(pg_sequence_last_value(s.seqrelid), 0) END
-        FROM pg_sequence s WHERE s.seqrelid = $5),
+       ({last_drawn}),
        ARRAY(SELECT relid::oid FROM pg_partition_tree($1))
 FROM file

@@ -72,7 +72,6 @@ impl Edits {
             .bind(before.map_or(NO_PAGE, |before| &before.page))
             .bind(before.map_or(0, |before| before.settled.0))
             .bind(settled.0)
-            .bind(self.sequence.oid)
             .fetch_one(connection)
             .await?;
         self.due = Instant::now() + INTERVAL;

@@ -82,9 +82,10 @@ impl Service {
         anchor: Option<Anchor>,
         listener: ListenerState,
     ) -> Result<Look, Error> {
-        let found = session
+        let (found, late) = session
             .rows(mark, anchor.as_ref(), NEAR_EVENTS_MAX, NEAR_BYTES_MAX)
             .await?;
+        self.found_late(&late)?;
         let last = found.events.last().map(|event| event.position);
         let positions = || found.events.iter().map(|event| event.position);
         let count = deliverable(mark, session.floor(), positions());

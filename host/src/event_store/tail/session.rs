@@ -20,7 +20,7 @@ use crate::event_store::feed::CAREFUL_READS;
 use crate::event_store::gap::{Holder, Proof};
 use crate::event_store::layout::Layout;
 use crate::event_store::mark::Writer;
-use crate::event_store::preflight::{self, StoreIdentity};
+use crate::event_store::preflight::{self, Sequence, StoreIdentity};
 use crate::event_store::rows::{self, Found};
 use crate::event_store::{GapProof, Options};
 
@@ -108,7 +108,7 @@ impl Session {
             connection,
             database: options.database.clone(),
             layout: layout.clone(),
-            statements: Statements::new(layout),
+            statements: Statements::new(layout, &checked.sequence),
             gap_proof: options.gap_proof,
             table: checked.table,
             floor: settled_upto,
@@ -243,19 +243,19 @@ impl Session {
     }
 
     /// All rows after a position, up to a number and to a size. In the same snapshot the last known event must
-    /// stand where it was read, and nothing between it and that position.
+    /// stand where it was read; beside the rows come the positions of what stands between it and that position.
     pub(super) async fn rows(
         &mut self,
         after: Position,
         known: Option<&Anchor>,
         events_max: i64,
         bytes_max: i64,
-    ) -> Result<Found, Error> {
+    ) -> Result<(Found, Vec<Position>), Error> {
         if self.careful == 0 {
             let found = self
                 .read(false, after, known, events_max, bytes_max)
                 .await?;
-            if !found.withheld {
+            if !found.0.withheld {
                 return Ok(found);
             }
             self.careful = CAREFUL_READS;
@@ -272,7 +272,7 @@ impl Session {
         known: Option<&Anchor>,
         events_max: i64,
         bytes_max: i64,
-    ) -> Result<Found, Error> {
+    ) -> Result<(Found, Vec<Position>), Error> {
         let statement = match weigh {
             true => &self.statements.sized,
             false => &self.statements.small,
@@ -289,8 +289,8 @@ impl Session {
         let found = attended(&self.database, STATEMENT_TIMEOUT, reading).await??;
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let (before, found) = split(&found, after)?;
-        continues(known, before)?;
-        Ok(rows::found(found, events_max, bytes_max)?)
+        let late = continues(known, before)?;
+        Ok((rows::found(found, events_max, bytes_max)?, late))
     }
 
     /// The positions after a position, up to a number.
@@ -312,7 +312,7 @@ impl Session {
 }
 
 impl Statements {
-    fn new(layout: &Layout) -> Self {
+    fn new(layout: &Layout, sequence: &Sequence) -> Self {
         let text = |text: String| AssertSqlSafe(Arc::<str>::from(text)).into_sql_str();
         let tail = include_str!("../sql/tail.sql");
         Self {
@@ -320,7 +320,9 @@ impl Statements {
             small: text(rows::after_known(layout, &rows::small(layout, tail), "$3")),
             sized: text(rows::after_known(layout, &rows::sized(layout, tail), "$4")),
             positions: text(layout.render(include_str!("../sql/positions.sql"))),
-            edits: text(layout.render(include_str!("../sql/edits.sql"))),
+            edits: text(layout.render(
+                &include_str!("../sql/edits.sql").replace("{last_drawn}", &sequence.last_drawn()),
+            )),
         }
     }
 }
@@ -337,9 +339,11 @@ fn split(rows: &[PgRow], after: Position) -> Result<(&[PgRow], &[PgRow]), sqlx::
     Ok(rows.split_at(before))
 }
 
-/// Makes sure that the known event stands first, and nothing else between it and the mark.
-fn continues(known: Option<&Anchor>, rows: &[PgRow]) -> Result<(), Error> {
-    let Some(known) = known else { return Ok(()) };
+/// Makes sure that the known event stands first. What else stands between it and the mark came late.
+fn continues(known: Option<&Anchor>, rows: &[PgRow]) -> Result<Vec<Position>, Error> {
+    let Some(known) = known else {
+        return Ok(Vec::new());
+    };
     let mut rows = rows.iter();
     let first = match rows.next() {
         Some(row) => Some((row.try_get::<i64, _>(0)?, row.try_get::<uuid::Uuid, _>(1)?)),
@@ -348,7 +352,9 @@ fn continues(known: Option<&Anchor>, rows: &[PgRow]) -> Result<(), Error> {
     let found = first
         .filter(|(position, _)| *position == known.position.0)
         .map(|(_, id)| id.to_string());
-    anchor::same(known, found.as_deref())
+    anchor::same(known, found.as_deref())?;
+    let late = rows.map(|row| row.try_get(0).map(Position));
+    Ok(late.collect::<Result<_, _>>()?)
 }
 
 fn waited_for(proof: &Proof, holders: &[Holder], writers: Vec<Writer>) -> Vec<Writer> {
