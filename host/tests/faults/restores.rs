@@ -164,6 +164,14 @@ fn a_dump_comes_back(restore: &Restore) {
         let answer = site.run(&["run", "--until-caught-up", "--timeout", "60s"]);
         assert_ne!(answer.code, 0, "{answer:?}");
     }
+    let _leader = match running {
+        Some(leader) => leader,
+        None => {
+            let leader = site.replica("b");
+            leader.leads_eventually();
+            leader
+        }
+    };
     let names = beyond(&site, 0);
     until(&site, "all that scanned lost events are stopped", || {
         stopped(&site) == names
@@ -173,10 +181,6 @@ fn a_dump_comes_back(restore: &Restore) {
     for name in &names {
         site.runs(&["resume", name, "--accept-store"]);
     }
-    let _leader = match running {
-        Some(leader) => leader,
-        None => site.leader("b"),
-    };
     site.append(&generator.lines(10), 10);
     site.wait();
     assert!(stopped(&site).is_empty());

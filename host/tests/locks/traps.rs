@@ -121,8 +121,12 @@ async fn a_lock_in_where_locks_every_row_and_in_the_select_list_those_chosen() {
     test.psql("CREATE TABLE public.jobs AS SELECT generate_series(1, 1000)::bigint AS id; ANALYZE public.jobs")
         .expect("created");
     let mut connection = connect(&test).await;
-    let wrong =
-        "SELECT id FROM public.jobs WHERE pg_try_advisory_lock(id) ORDER BY random() LIMIT 5";
+    // Sessions of the host look for no table in `public`.
+    connection
+        .execute("SET search_path = public")
+        .await
+        .expect("set");
+    let wrong = "SELECT id FROM jobs WHERE pg_try_advisory_lock(id) ORDER BY random() LIMIT 5";
     let rows = sqlx::query(shown(wrong))
         .fetch_all(&mut connection)
         .await
@@ -132,7 +136,7 @@ async fn a_lock_in_where_locks_every_row_and_in_the_select_list_those_chosen() {
         .execute("SELECT pg_advisory_unlock_all()")
         .await
         .expect("it answers");
-    let right = "SELECT id, pg_try_advisory_lock(id) FROM (SELECT id FROM public.jobs ORDER BY random() LIMIT 5 OFFSET 0) chosen";
+    let right = "SELECT id, pg_try_advisory_lock(id) FROM (SELECT id FROM jobs ORDER BY random() LIMIT 5 OFFSET 0) chosen";
     let rows = sqlx::query(shown(right))
         .fetch_all(&mut connection)
         .await
