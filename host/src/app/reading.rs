@@ -139,7 +139,7 @@ impl Reading {
             .map_err(|error| error.to_string())?;
         let is_known = anchor
             .as_ref()
-            .is_none_or(|anchor| sight.found.as_ref() == Some(&anchor.id));
+            .is_none_or(|anchor| anchor.replaced_by(sight.found.as_deref()).is_none());
         if settled > sight.head || !is_known {
             // Nothing that was proven holds for it; each projection is told by its own last event.
             tracing::error!(
@@ -184,11 +184,7 @@ impl Reading {
             return Ok((Position(0), None));
         };
         let read = || {
-            let last: (Option<i64>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
-            let anchor = last.0.zip(last.1).map(|(position, id)| Anchor {
-                position: Position(position),
-                id,
-            });
+            let anchor = Anchor::of_columns(row.try_get(1)?, row.try_get(2)?);
             Ok::<_, sqlx::Error>((Position(row.try_get(0)?), anchor))
         };
         read().map_err(|error| error.to_string())

@@ -31,29 +31,37 @@ pub struct Sight {
     pub head: Position,
 }
 
-impl Sight {
-    /// Makes sure that an event still stands where it was read.
+impl Anchor {
+    /// An anchor as rows keep it: two columns, both null where there is none.
+    #[must_use]
+    pub fn of_columns(position: Option<i64>, id: Option<String>) -> Option<Self> {
+        let position = Position(position?);
+        id.map(|id| Self { position, id })
+    }
+
+    /// What stands in its place now, in words, when that is something else than this event.
+    #[must_use]
+    pub fn replaced_by(&self, found: Option<&str>) -> Option<String> {
+        let (position, id) = (self.position, &self.id);
+        match found {
+            Some(found) if found == id => None,
+            Some(other) => Some(format!(
+                "position {position} holds the event {other} instead of {id}"
+            )),
+            None => Some(format!(
+                "position {position} holds no event, but {id} was read there"
+            )),
+        }
+    }
+
+    /// Makes sure that it still stands where it was read.
     ///
     /// # Errors
     /// When another event stands there, or none.
-    pub(super) fn holds(&self, anchor: &Anchor) -> Result<(), Error> {
-        same(anchor, self.found.as_deref())
+    pub(super) fn stands(&self, found: Option<&str>) -> Result<(), Error> {
+        self.replaced_by(found)
+            .map_or(Ok(()), |what| Err(Error::OtherStore(what)))
     }
-}
-
-/// Makes sure that what stands at an anchor's position is the anchor.
-pub(super) fn same(anchor: &Anchor, found: Option<&str>) -> Result<(), Error> {
-    if found == Some(anchor.id.as_str()) {
-        return Ok(());
-    }
-    let there = match found {
-        Some(other) => format!("the event {other} instead of {}", anchor.id),
-        None => format!("no event, but {} was read there", anchor.id),
-    };
-    Err(Error::OtherStore(format!(
-        "position {} holds {there}",
-        anchor.position
-    )))
 }
 
 /// Asks what stands at one position, and which event is the last one up to another.
@@ -72,13 +80,9 @@ pub async fn look(
         .bind(upto.0)
         .fetch_one(connection)
         .await?;
-    let last: (Option<i64>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
     Ok(Sight {
         found: row.try_get(0)?,
-        last: last.0.zip(last.1).map(|(position, id)| Anchor {
-            position: Position(position),
-            id,
-        }),
+        last: Anchor::of_columns(row.try_get(1)?, row.try_get(2)?),
         head: Position(row.try_get(3)?),
     })
 }

@@ -200,7 +200,7 @@ impl Feed {
         let known = anchor.as_ref().map_or(upto, |anchor| anchor.position);
         let sight = self.shared.look(&mut connection, known, upto).await?;
         if let Some(anchor) = &anchor {
-            sight.holds(anchor)?;
+            anchor.stands(sight.found.as_deref())?;
         }
         *slot = Some(connection);
         drop(slot);

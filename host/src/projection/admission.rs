@@ -145,19 +145,13 @@ impl Admission<'_> {
         let known = row.last_event.as_ref();
         let at = known.map_or(row.position, |known| known.position);
         let Sight { found, last, head } = self.feed.look(at, row.position).await?;
-        let what = match (known, found) {
-            (Some(known), found) if found.as_ref() != Some(&known.id) => {
-                let there = match found {
-                    Some(other) => format!("the event {other} instead of {}", known.id),
-                    None => format!("no event, but {} was read there", known.id),
-                };
-                format!("at position {at} the event store holds {there}")
-            }
-            _ if row.position > head => format!(
+        let what = match known.and_then(|known| known.replaced_by(found.as_deref())) {
+            Some(what) => format!("in the event store {what}"),
+            None if row.position > head => format!(
                 "the checkpoint stands at position {}, but the event store ends at {head}",
                 row.position
             ),
-            _ => {
+            None => {
                 if accepted {
                     let clearing = self.checkpoints.accepted(connection, &generation.key);
                     bounded(name, ANSWER_TIMEOUT, clearing).await?;

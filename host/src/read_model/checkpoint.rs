@@ -496,15 +496,11 @@ pub struct Failure<'a> {
 }
 
 fn decode(row: &PgRow) -> Result<Checkpoint, sqlx::Error> {
-    let last: (Option<i64>, Option<String>) = (row.try_get(1)?, row.try_get(2)?);
     let category: Option<String> = row.try_get(8)?;
     let attempts: Option<i64> = row.try_get(12)?;
     Ok(Checkpoint {
         position: Position(row.try_get(0)?),
-        last_event: last.0.zip(last.1).map(|(position, id)| Anchor {
-            position: Position(position),
-            id,
-        }),
+        last_event: Anchor::of_columns(row.try_get(1)?, row.try_get(2)?),
         term: row.try_get(3)?,
         term_id: row.try_get(4)?,
         revision: row.try_get(5)?,

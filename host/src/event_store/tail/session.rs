@@ -92,7 +92,7 @@ impl Session {
         let looking = anchor::look(&mut connection, layout, known_at, settled_upto);
         let sight = within(database, looking).await?;
         match anchor {
-            Some(anchor) => sight.holds(anchor)?,
+            Some(anchor) => anchor.stands(sight.found.as_deref())?,
             None if settled_upto > sight.head => {
                 return Err(Error::OtherStore(format!(
                     "its last event stands at position {}, but it was read up to {settled_upto}",
@@ -230,7 +230,7 @@ impl Session {
         let looking = anchor::look(&mut self.connection, &self.layout, at, upto);
         let sight = attended(&self.database, STATEMENT_TIMEOUT, looking).await??;
         if let Some(known) = known {
-            sight.holds(known)?;
+            known.stands(sight.found.as_deref())?;
         }
         Ok(sight)
     }
@@ -352,7 +352,7 @@ fn continues(known: Option<&Anchor>, rows: &[PgRow]) -> Result<Vec<Position>, Er
     let found = first
         .filter(|(position, _)| *position == known.position.0)
         .map(|(_, id)| id.to_string());
-    anchor::same(known, found.as_deref())?;
+    known.stands(found.as_deref())?;
     let late = rows.map(|row| row.try_get(0).map(Position));
     Ok(late.collect::<Result<_, _>>()?)
 }
